@@ -1,0 +1,69 @@
+"""Every error that bullswarm raises on purpose, as one tree.
+
+BullswarmError                  exit 1   something that was asked for did not work
+├── UsageError                  exit 2   the call was wrong and nothing happened
+│   ├── UnknownNameError        exit 2   a pool, provider, run or label that does not exist
+│   ├── ConnectorError          exit 2   a connector.json that breaks the schema, with file and field
+│   └── StateError              exit 2   a file or database of the home that cannot be read or is too new
+├── NoPoolError                 exit 1   no pool can take the task; carries each pool's reason
+├── LockTimeoutError            exit 1   another process held a lock for too long
+├── MeterError                  exit 1   a usage reading that could not be had
+├── RunConflictError            exit 1   another run works in the same tree, or drives the same run
+└── WorkerStartError            exit 1   an agent CLI that could not be started
+
+A message names what was wrong, the value, and what to do next.
+"""
+
+from __future__ import annotations
+
+
+class BullswarmError(Exception):
+    """Base of every error a person or an agent is meant to read."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} · {self.hint}" if self.hint else self.message
+
+
+class UsageError(BullswarmError):
+    """The call itself was wrong; nothing was changed and nothing was started."""
+
+    exit_code = 2
+
+
+class UnknownNameError(UsageError):
+    """A name that stands for nothing here."""
+
+
+class ConnectorError(UsageError):
+    """A connector that breaks the schema; the message names the file, the field and the value."""
+
+
+class StateError(UsageError):
+    """State of the home that cannot be read, is damaged, or was written by a newer program."""
+
+
+class NoPoolError(BullswarmError):
+    """No pool can take the task."""
+
+
+class LockTimeoutError(BullswarmError):
+    """A lock that another process held for longer than the caller could wait."""
+
+
+class MeterError(BullswarmError):
+    """A usage reading that could not be had."""
+
+
+class RunConflictError(BullswarmError):
+    """Work that would collide with work already in flight."""
+
+
+class WorkerStartError(BullswarmError):
+    """An agent CLI that could not be started."""

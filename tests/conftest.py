@@ -1,0 +1,31 @@
+"""Every test lives in a home of its own and never sees the developer's."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("bullswarm", deadline=None, max_examples=60, derandomize=True)
+settings.load_profile("bullswarm")
+
+# What a shell that was itself started by an agent, or by a person with keys, would leak into a test.
+_LEAKING_PREFIXES = (
+    "ANTHROPIC_", "AI_AGENT", "BULLSWARM_", "CLAUDE", "CODEX_", "COMMANDCODE_", "COMMAND_CODE_", "GIT_", "GROK_",
+    "OPENAI_", "OPENCODE", "XAI_", "XDG_",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give the test a HOME and a BULLSWARM_HOME that nobody else uses."""
+    home = tmp_path_factory.mktemp("home")
+    for name in list(os.environ):
+        if name.startswith(_LEAKING_PREFIXES):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("BULLSWARM_HOME", str(home / ".bullswarm"))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    yield home
