@@ -1,0 +1,116 @@
+"""What is known about an attempt once it has ended: how the process ended and what its stream said.
+
+These are the only inputs of the judge (design D6). Nothing here is an opinion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+# Why an attempt's process is no longer running, as its keeper saw it.
+#   exited         by itself                        after-terminal  said its last word, then lingered past the grace
+#   startup        no byte within the start-up clock  silence        no byte within the silence clock
+#   no-progress    no file change within that clock   wall           the caller's time limit
+#   stopped        a person or the kernel asked       limit          stopped on a provider's limit notice
+#   never-started  the binary could not be run        lost           neither the keeper nor its exit record is there
+EndReason = Literal[
+    "exited", "after-terminal", "startup", "silence", "no-progress", "wall", "stopped", "limit", "never-started", "lost"
+]
+AnswerSource = Literal["terminal", "messages", "stdout", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExitFacts:
+    """How a worker's process ended; bytes are what it wrote, seconds are awake seconds (sleep is not counted)."""
+
+    reason: EndReason
+    exit_code: int | None = None
+    signal: str | None = None
+    start_error: str | None = None
+    wall_sec: float = 0.0
+    silent_sec: float | None = None
+    cpu_sec: float | None = None
+    output_bytes: int = 0
+    dropped_bytes: int = 0
+    stderr_tail: str = ""
+    leftovers_killed: int = 0
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    confinement: str = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Token counts as the provider reported them, made disjoint; None is unknown, never 0."""
+
+    input: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderError:
+    """One record with which the provider itself reports a failure. ``fatal`` False: it went on by itself (a retry)."""
+
+    text: str
+    status: int | None = None
+    code: str | None = None
+    retry_after_sec: float | None = None
+    fatal: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSignal:
+    """A machine-readable notice that a quota window refused the work (Claude's ``rate_limit_event``, say)."""
+
+    window: str | None
+    resets_at: datetime | None
+    used_pct: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A tool call that the CLI, its sandbox or bullswarm's confinement refused."""
+
+    tool: str
+    reason: str = ""
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFacts:
+    """Everything that one attempt's event stream said.
+
+    ``terminal`` is True when the CLI's last-word event arrived, ``terminal_error`` when that event reports a failure.
+    ``channel`` is the provider's error channel (reference judging 4.1), the only text in which limit and sign-in phrases
+    are read. ``answered_after_tools`` is False when the stream ends in a tool call. ``worked`` is False when the provider
+    reports a turn that produced nothing.
+    """
+
+    session_id: str | None = None
+    model: str | None = None
+    answer: str = ""
+    answer_source: AnswerSource = "none"
+    terminal: bool = False
+    terminal_error: bool = False
+    stop_reason: str | None = None
+    errors: tuple[ProviderError, ...] = ()
+    limits: tuple[LimitSignal, ...] = ()
+    denials: tuple[Denial, ...] = ()
+    edits: tuple[str, ...] = ()
+    tool_calls: int = 0
+    turns: int = 0
+    tokens: Tokens | None = None
+    cost_usd: float | None = None
+    answered_after_tools: bool = True
+    worked: bool = True
+    channel: str = ""
+    lines: int = 0
+    bad_lines: int = 0
+    long_lines: int = 0
+    duplicate_lines: int = 0
+    gap_bytes: int = 0
