@@ -19,6 +19,7 @@ EndReason = Literal[
     "exited", "after-terminal", "startup", "silence", "no-progress", "wall", "stopped", "limit", "never-started", "lost"
 ]
 AnswerSource = Literal["terminal", "messages", "stdout", "none"]
+DeniedBy = Literal["cli", "system"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,31 +55,47 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class ProviderError:
-    """One record with which the provider itself reports a failure. ``fatal`` False: it went on by itself (a retry)."""
+    """One record with which the provider itself reports a failure, its text at most 4,000 characters.
+
+    ``fatal`` False: it went on by itself (a retry), or said so itself (``warning`` True: news, never a failure).
+    ``mirrors_reply`` True: the text stood in a last-word record, where some CLIs repeat what the agent said.
+    """
 
     text: str
     status: int | None = None
     code: str | None = None
     retry_after_sec: float | None = None
     fatal: bool = True
+    warning: bool = False
+    mirrors_reply: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class LimitSignal:
-    """A machine-readable notice that a quota window refused the work (Claude's ``rate_limit_event``, say)."""
+    """A machine-readable notice that a quota window refused the work (Claude's ``rate_limit_event``, say).
+
+    ``window`` is a window kind of ours where the provider's name has one, else the provider's own name; ``scope`` is the
+    model family that the window belongs to; ``used_pct`` is in percent.
+    """
 
     window: str | None
     resets_at: datetime | None
     used_pct: float | None = None
+    scope: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """A tool call that the CLI, its sandbox or bullswarm's confinement refused."""
+    """A tool call that was refused: by the CLI and its permissions, or by the operating system.
+
+    ``by`` "system" is read from the tool's own complaint ("Read-only file system"): with a confinement around the worker it
+    was that; without one it is an ordinary failure of the tool.
+    """
 
     tool: str
     reason: str = ""
     target: str | None = None
+    by: DeniedBy = "cli"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +106,10 @@ class StreamFacts:
     ``channel`` is the provider's error channel (reference judging 4.1), the only text in which limit and sign-in phrases
     are read. ``answered_after_tools`` is False when the stream ends in a tool call. ``worked`` is False when the provider
     reports a turn that produced nothing.
+
+    ``openings`` are the first 60 characters of what the agent said, white space collapsed (the first and the last 64 texts).
+    ``event_stream`` is False for a CLI that prints plain text. ``plain_text`` is the tail of stdout that was no event, at
+    most 4,000 characters. ``denial_count`` counts the denials beyond those that are kept, too.
     """
 
     session_id: str | None = None
@@ -114,3 +135,7 @@ class StreamFacts:
     long_lines: int = 0
     duplicate_lines: int = 0
     gap_bytes: int = 0
+    openings: tuple[str, ...] = ()
+    event_stream: bool = True
+    plain_text: str = ""
+    denial_count: int = 0
