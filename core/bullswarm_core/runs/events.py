@@ -1,0 +1,195 @@
+"""Everything that a journal can say: the closed list of event types and the payload of each.
+
+An event is a fact that has happened. State is a fold of them (`runs.state`); nothing else is stored about a run. A type that
+this version does not know is kept and skipped, so that a newer program's journal still reads. When a payload changes its
+meaning, its version goes up and an upcaster here turns the old form into the new one; the stored rows never change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar
+
+from bullswarm_core.wire import from_wire, to_wire
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """Base of all payloads; ``type`` and ``version`` name the event."""
+
+    type: ClassVar[str]
+    version: ClassVar[int] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunCreated(Payload):
+    """A run was asked for. ``program`` is a program.v3 document; ``options`` are the run-wide choices.
+
+    ``environment`` holds the names and values that the caller's environment had at launch, but for ``secret_names``, whose
+    values are never stored (design D4).
+    """
+
+    type: ClassVar[str] = "run.created"
+    run_id: str
+    short_id: str
+    kind: str
+    goal: str
+    cwd: str
+    program: Document
+    options: Document = field(default_factory=dict)
+    caller: str | None = None
+    caller_pool: str | None = None
+    root: str | None = None
+    depth: int = 0
+    environment: Document = field(default_factory=dict)
+    secret_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelStarted(Payload):
+    """A kernel took the run over; ``identity`` is its process."""
+
+    type: ClassVar[str] = "kernel.started"
+    identity: Document
+    resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptPicked(Payload):
+    """Routing chose a pool, and the attempt was booked in the same transaction."""
+
+    type: ClassVar[str] = "attempt.picked"
+    step: str
+    ordinal: int
+    pool: str
+    provider: str
+    model: str | None
+    reasoning: str | None
+    lane: str
+    effort: str
+    reason: str
+    decision: Document
+    booking: int
+    tree: str
+    shared_tree: bool = False
+    expected_minutes: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptLaunched(Payload):
+    """The keeper is running; ``launch`` says how the CLI was started, with nothing secret in it."""
+
+    type: ClassVar[str] = "attempt.launched"
+    step: str
+    ordinal: int
+    keeper: Document
+    launch: Document
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptTakenOver(Payload):
+    """A new kernel found an unfinished attempt: ``how`` is ``re-attached``, ``harvested`` or ``lost``."""
+
+    type: ClassVar[str] = "attempt.taken-over"
+    step: str
+    ordinal: int
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFinished(Payload):
+    """The attempt has ended and was judged; ``judgement`` and ``meta`` are the verdict's parts."""
+
+    type: ClassVar[str] = "attempt.finished"
+    step: str
+    ordinal: int
+    ok: bool
+    why: str
+    failure_kind: str | None
+    judgement: Document
+    meta: Document
+    output_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepUnplaced(Payload):
+    """No pool could take the step, or it could not be started at all."""
+
+    type: ClassVar[str] = "step.unplaced"
+    step: str
+    why: str
+    failure_kind: str
+    back_at: datetime | None = None
+    back_at_source: str | None = None
+    decision: Document = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequested(Payload):
+    """Somebody asked for the work to be stopped; an intent that the kernel carries out."""
+
+    type: ClassVar[str] = "run.stop-requested"
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished(Payload):
+    """The run has its verdict: the one document that every reader is given."""
+
+    type: ClassVar[str] = "run.finished"
+    outcome: str
+    verdict: Document
+
+
+PAYLOADS: dict[str, type[Payload]] = {
+    payload.type: payload
+    for payload in (
+        RunCreated,
+        KernelStarted,
+        AttemptPicked,
+        AttemptLaunched,
+        AttemptTakenOver,
+        AttemptFinished,
+        StepUnplaced,
+        StopRequested,
+        RunFinished,
+    )
+}
+
+Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
+# (type, version it turns into the next one) -> how; empty until a payload first changes its meaning.
+UPCASTERS: dict[tuple[str, int], Upcaster] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One row of a journal; ``payload`` is None for a type that this version does not know."""
+
+    run: str
+    seq: int
+    at: datetime
+    type: str
+    payload: Payload | None
+
+
+def encode(payload: Payload) -> tuple[str, int, Any]:
+    """Return the type, version and JSON value to store."""
+    return payload.type, payload.version, to_wire(payload)
+
+
+def decode(kind: str, version: int, document: Any) -> Payload | None:
+    """Read a stored payload; None when the type or its version is from a newer program.
+
+    Raises ValueError when a payload of a known version does not have its form.
+    """
+    model = PAYLOADS.get(kind)
+    if model is None or version > model.version:
+        return None
+    while version < model.version:
+        document = UPCASTERS[kind, version](document)
+        version += 1
+    return from_wire(model, document)

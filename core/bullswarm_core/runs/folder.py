@@ -1,0 +1,112 @@
+"""The files of one run, under ``workflows/<run>/``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bullswarm_core.home import Home
+
+MARKER = "bullswarm-run.json"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFiles:
+    """Where one attempt keeps its task, its output, its stream and the records of its keeper."""
+
+    folder: Path
+    step: str
+    ordinal: int
+
+    @property
+    def id(self) -> str:
+        """The attempt's id within its run: ``run-1``."""
+        return f"{self.step}-{self.ordinal}"
+
+    @property
+    def _stem(self) -> str:
+        return f"{self.step}-attempt-{self.ordinal}"
+
+    @property
+    def task(self) -> Path:
+        return self.folder / f"task-{self._stem}.md"
+
+    @property
+    def output(self) -> Path:
+        return self.folder / f"out-{self._stem}.md"
+
+    @property
+    def stream(self) -> Path:
+        """Standard output of a CLI that writes events."""
+        return self.folder / f"stream-{self._stem}.jsonl"
+
+    @property
+    def stdout(self) -> Path:
+        """Standard output of a CLI that writes plain text."""
+        return self.folder / f"stdout-{self._stem}.log"
+
+    @property
+    def stderr(self) -> Path:
+        return self.folder / f"stderr-{self._stem}.log"
+
+    @property
+    def spec(self) -> Path:
+        return self.folder / f"attempt-{self.id}.spec.json"
+
+    @property
+    def keeper(self) -> Path:
+        return self.folder / f"attempt-{self.id}.keeper.json"
+
+    @property
+    def keeper_log(self) -> Path:
+        return self.folder / f"attempt-{self.id}.keeper.log"
+
+    @property
+    def exit(self) -> Path:
+        return self.folder / f"attempt-{self.id}.exit.json"
+
+    @property
+    def stop(self) -> Path:
+        return self.folder / f"attempt-{self.id}.stop.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.folder / f"attempt-{self.id}.lock"
+
+    @property
+    def before(self) -> Path:
+        """The snapshot of the tree from before the worker started."""
+        return self.folder / f"before-{self._stem}.json"
+
+    @property
+    def private_tmp(self) -> Path:
+        return self.folder / f"tmp-{self._stem}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The folder of one run."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, home: Home, run_id: str) -> RunFolder:
+        """Name the folder of ``run_id``; nothing is created."""
+        return cls(home.workflows_dir / run_id)
+
+    @property
+    def marker(self) -> Path:
+        """Tells our runs from entries that another program left in the same place, which are never touched."""
+        return self.path / MARKER
+
+    @property
+    def kernel_lock(self) -> Path:
+        return self.path / "kernel.lock"
+
+    @property
+    def kernel_log(self) -> Path:
+        return self.path / "kernel.log"
+
+    def attempt(self, step: str, ordinal: int) -> AttemptFiles:
+        """Name the files of one attempt."""
+        return AttemptFiles(self.path, step, ordinal)

@@ -1,0 +1,173 @@
+"""The journal of runs in the database: append events, read them back, find a run by a name that people use."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from bullswarm_core.database import transaction
+from bullswarm_core.errors import StateError, UnknownNameError
+from bullswarm_core.runs.events import Event, Payload, RunCreated, RunFinished, decode, encode
+from bullswarm_core.runs.ids import new_short_id
+from bullswarm_core.runs.state import RunState, fold
+from bullswarm_core.wire import iso, parse_iso
+
+LAST = "last"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One line of `runs list`; ``outcome`` is None while the run is unfinished."""
+
+    run_id: str
+    short_id: str
+    created_at: datetime
+    cwd: str
+    goal: str
+    kind: str
+    caller: str | None = None
+    outcome: str | None = None
+    finished_at: datetime | None = None
+
+
+class Journal:
+    """Reads and writes the events of runs; ``connection`` belongs to the caller."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def create(self, created: RunCreated, *, at: datetime) -> RunCreated:
+        """Record a new run and return it with the short id that it got; a short id that is taken is drawn again."""
+        while True:
+            created = replace(created, short_id=new_short_id())
+            try:
+                with transaction(self._connection):
+                    self._connection.execute(
+                        "INSERT INTO runs (id, short_id, created_at, cwd, goal, caller, kind, root)"
+                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                        (
+                            created.run_id,
+                            created.short_id,
+                            iso(at),
+                            created.cwd,
+                            created.goal,
+                            created.caller,
+                            created.kind,
+                            created.root or created.run_id,
+                        ),
+                    )
+                    self._insert(created.run_id, created, at)
+                return created
+            except sqlite3.IntegrityError as error:
+                if "short_id" not in str(error):
+                    raise
+
+    def append(self, run_id: str, payloads: Sequence[Payload], *, at: datetime) -> None:
+        """Add events to a run, all or none. Inside a transaction of the caller's it joins that one."""
+        if self._connection.in_transaction:
+            self._append(run_id, payloads, at)
+            return
+        with transaction(self._connection):
+            self._append(run_id, payloads, at)
+
+    def read(self, run_id: str, *, after: int = 0) -> list[Event]:
+        """Return the events of a run with a sequence number above ``after``, in order."""
+        rows = self._connection.execute(
+            "SELECT seq, at, type, version, payload FROM events WHERE run = ? AND seq > ? ORDER BY seq", (run_id, after)
+        )
+        return [self._event(run_id, *row) for row in rows]
+
+    def state(self, run_id: str) -> RunState:
+        """Fold the whole journal of a run. Raises UnknownNameError when there is none."""
+        state = fold(self.read(run_id))
+        if state is None:
+            raise UnknownNameError(f'unknown run "{run_id}"', hint="`bullswarm runs list` shows them")
+        return state
+
+    def find(self, name: str, *, caller: str | None = None) -> str:
+        """Return the run id for an id, a short id, an unambiguous start of either, or ``last``.
+
+        ``last`` is the newest run of ``caller``, or the newest of all for a person. Raises UnknownNameError.
+        """
+        if name == LAST:
+            return self._newest(caller)
+        pattern = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+        rows = self._connection.execute(
+            "SELECT id, short_id FROM runs WHERE id LIKE ? ESCAPE '\\' OR short_id LIKE ? ESCAPE '\\' ORDER BY created_at DESC",
+            (pattern, pattern),
+        ).fetchall()
+        exact = [run_id for run_id, short_id in rows if name in (run_id, short_id)]
+        if exact or len(rows) == 1:
+            return str(exact[0] if exact else rows[0][0])
+        if not rows:
+            raise UnknownNameError(f'unknown run "{name}"', hint="`bullswarm runs list` shows them")
+        shown = ", ".join(short_id for _, short_id in rows[:5])
+        raise UnknownNameError(f'"{name}" is the start of {len(rows)} runs ({shown})', hint="give more of the id")
+
+    def rows(self, *, limit: int | None = None, unfinished_only: bool = False) -> list[RunRow]:
+        """Return runs, newest first."""
+        where = "WHERE finished_at IS NULL" if unfinished_only else ""
+        found = self._connection.execute(
+            "SELECT id, short_id, created_at, cwd, goal, kind, caller, state, finished_at FROM runs"
+            f" {where} ORDER BY created_at DESC, id DESC LIMIT ?",
+            (-1 if limit is None else limit,),
+        )
+        return [
+            RunRow(
+                run_id=run_id,
+                short_id=short_id,
+                created_at=parse_iso(created_at),
+                cwd=cwd,
+                goal=goal,
+                kind=kind,
+                caller=caller,
+                outcome=outcome,
+                finished_at=parse_iso(finished_at) if finished_at else None,
+            )
+            for run_id, short_id, created_at, cwd, goal, kind, caller, outcome, finished_at in found
+        ]
+
+    def starts_under(self, root: str) -> int:
+        """Return how many worker starts the runs under one root task have made (design D8)."""
+        (count,) = self._connection.execute(
+            "SELECT count(*) FROM events JOIN runs ON runs.id = events.run"
+            " WHERE runs.root = ? AND events.type = 'attempt.launched'",
+            (root,),
+        ).fetchone()
+        return int(count)
+
+    def _newest(self, caller: str | None) -> str:
+        row = self._connection.execute(
+            "SELECT id FROM runs WHERE ? IS NULL OR caller = ? ORDER BY created_at DESC, id DESC LIMIT 1", (caller, caller)
+        ).fetchone()
+        if row is None:
+            whose = f" by {caller}" if caller else ""
+            raise UnknownNameError(f"there is no last run{whose}", hint='start one: bullswarm run --lane analyze "…"')
+        return str(row[0])
+
+    def _append(self, run_id: str, payloads: Sequence[Payload], at: datetime) -> None:
+        for payload in payloads:
+            self._insert(run_id, payload, at)
+            if isinstance(payload, RunFinished):
+                self._connection.execute(
+                    "UPDATE runs SET state = ?, finished_at = ? WHERE id = ?", (payload.outcome, iso(at), run_id)
+                )
+
+    def _insert(self, run_id: str, payload: Payload, at: datetime) -> None:
+        kind, version, document = encode(payload)
+        self._connection.execute(
+            "INSERT INTO events (run, seq, at, type, version, payload)"
+            " SELECT ?, coalesce(max(seq), 0) + 1, ?, ?, ?, ? FROM events WHERE run = ?",
+            (run_id, iso(at), kind, version, json.dumps(document, ensure_ascii=False), run_id),
+        )
+
+    def _event(self, run_id: str, seq: int, at: str, kind: str, version: int, payload: str) -> Event:
+        try:
+            return Event(run_id, seq, parse_iso(at), kind, decode(kind, version, json.loads(payload)))
+        except ValueError as error:
+            raise StateError(
+                f"event {seq} of run {run_id} is damaged ({kind}): {error}", hint="`bullswarm runs list` shows the others"
+            ) from error

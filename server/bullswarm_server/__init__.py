@@ -1,0 +1,1 @@
+"""The ways in: the `bullswarm` command, the kernel process and the displays."""

@@ -1,0 +1,123 @@
+"""Finds the verb, imports only that verb's module, and turns errors into exit codes.
+
+Exit codes: 0 good · 1 the work failed · 2 the call was wrong and nothing happened.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TextIO
+
+from bullswarm_core.fast import VERSION
+
+# verb -> (module, one line for the help page); the order is the order of the help page.
+VERBS: dict[str, tuple[str, str]] = {
+    "run": ("run", "give one bounded task to one worker and print its verdict"),
+    "route": ("route", "show the pick that a task would get, and why; starts nothing"),
+    "pools": ("pools", "every pool with its meter, pace and load; `pools label` names one"),
+    "label": ("label", "show, set or clear the display label of a pool"),
+    "runs": ("runs", "list, show, result, wait, stop or resume what was started"),
+    "assignments": ("assignments", "what is in flight now, across every bullswarm process"),
+    "strategy": ("strategy", "what you decided: pools on or off, rungs, assignments, subscriptions"),
+    "setup": ("setup", "find the agent CLIs of this machine and record your choices"),
+    "doctor": ("doctor", "check this installation, a line per check with its fix"),
+    "provider": ("provider", "list, validate, scaffold, probe, enable or disable providers"),
+    "health": ("health", "judge saved outputs again"),
+}
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+def help_text() -> str:
+    """The page that `bullswarm --help` prints."""
+    width = max(len(verb) for verb in VERBS)
+    lines = [
+        "bullswarm hands a bounded task to the coding-agent account whose included quota would otherwise expire,",
+        "runs that agent's CLI, judges what it left behind, and prints one verdict.",
+        "",
+        "usage: bullswarm <verb> [options]        bullswarm <verb> --help for the options of one",
+        "",
+    ]
+    lines += [f"  {verb.ljust(width)}  {line}" for verb, (_, line) in VERBS.items()]
+    lines += ["", f"  {'--version'.ljust(width)}  print the version", "", "exit codes: 0 good · 1 the work failed · 2 the call was wrong, nothing happened"]
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one `bullswarm` command and return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    _speak_utf8(sys.stdout, sys.stderr)
+    if sys.platform == "win32":
+        sys.stderr.write("bullswarm: Windows is not supported · run it inside WSL\n")
+        return EXIT_USAGE
+    if not words or words[0] in ("--help", "-h", "help"):
+        sys.stdout.write(help_text() + "\n")
+        return 0
+    if words[0] in ("--version", "version"):
+        sys.stdout.write(f"bullswarm {VERSION}\n")
+        return 0
+    return dispatch(words, environ=os.environ, out=sys.stdout, err=sys.stderr)
+
+
+def dispatch(words: list[str], *, environ: Mapping[str, str], out: TextIO, err: TextIO) -> int:
+    """Call the verb ``words[0]`` with the rest as its arguments; return the exit code."""
+    words = _spelled_out(words)
+    verb = words[0]
+    if verb not in VERBS:
+        err.write(f'bullswarm: unknown verb "{verb}" · `bullswarm --help` lists them\n')
+        return EXIT_USAGE
+    try:
+        return _call(VERBS[verb][0], words[1:], environ=environ, out=out, err=err)
+    except SystemExit as stop:  # argparse prints its own message and leaves this way
+        return stop.code if isinstance(stop.code, int) else EXIT_USAGE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away (`bullswarm pools | head -1`); point stdout at nothing so that closing it can't raise too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _call(module: str, arguments: list[str], *, environ: Mapping[str, str], out: TextIO, err: TextIO) -> int:
+    from importlib import import_module
+
+    from bullswarm_core.errors import BullswarmError
+    from bullswarm_core.home import Home
+    from bullswarm_server.cli.context import CommandContext
+
+    verb = import_module(f"bullswarm_server.cli.{module}")
+    colour = out.isatty() and "NO_COLOR" not in environ and environ.get("TERM") != "dumb"
+    try:
+        root = environ.get("BULLSWARM_HOME")
+        context = CommandContext(home=Home(root or None), environ=environ, out=out, err=err, colour=colour)
+        code: int = verb.run(arguments, context)
+        return code
+    except BullswarmError as error:
+        err.write(f"bullswarm: {error}\n")
+        return error.exit_code
+
+
+def _spelled_out(words: list[str]) -> list[str]:
+    """Turn the older `workflow …` forms of the observing verbs into `runs …` (design D17)."""
+    if words[:2] == ["workflow", "runs"]:
+        rest = words[2:]
+        return ["runs", *(rest if rest and not rest[0].startswith("-") else ["list", *rest])]
+    if words[0] == "workflow" and len(words) > 1 and words[1] in ("wait", "resume"):
+        return ["runs", *words[1:]]
+    if words[:2] == ["workflow", "cancel"]:
+        return ["runs", "stop", *words[2:]]
+    return words
+
+
+def _speak_utf8(*streams: TextIO) -> None:
+    # A console in another encoding must not turn a check mark in a worker's answer into a crash.
+    for stream in streams:
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", errors="replace")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
