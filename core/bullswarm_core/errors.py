@@ -6,6 +6,7 @@ BullswarmError                  exit 1   something that was asked for did not wo
 │   ├── ConnectorError          exit 2   a connector.json that breaks the schema, with file and field
 │   └── StateError              exit 2   a file or database of the home that cannot be read or is too new
 ├── NoPoolError                 exit 1   no pool can take the task; carries each pool's reason
+├── StorageError                exit 1   the disk refused a write (full, read-only); what was there is unchanged
 ├── LockTimeoutError            exit 1   another process held a lock for too long
 ├── MeterError                  exit 1   a usage reading that could not be had
 ├── RunConflictError            exit 1   another run works in the same tree, or drives the same run
@@ -51,6 +52,10 @@ class StateError(UsageError):
 
 class NoPoolError(BullswarmError):
     """No pool can take the task."""
+
+
+class StorageError(BullswarmError):
+    """A write that the disk refused; what was there before is unchanged."""
 
 
 class LockTimeoutError(BullswarmError):
