@@ -1,10 +1,12 @@
 """Pools as routing sees them: what each account can run, what it has used, and what it is doing now.
 
-All values are frozen and complete: building one refuses NaN, so that no comparison later depends on the order of a list.
+All values are frozen and complete: building one refuses NaN, so that no comparison later depends on the order of a
+list.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
@@ -26,11 +28,23 @@ DEFAULT_COST_RANK = 5
 
 
 def refuse_nan(value: Any) -> None:
-    """Raise ValueError when a number of the dataclass ``value`` is NaN."""
+    """Raise ValueError when a number of the dataclass ``value`` is NaN or infinite, or one of its times has no zone.
+
+    Why: NaN compares false with everything, so that one of it makes a pick depend on the order of a list (reference
+    trap 27).
+    """
     for item in fields(value):
-        number = getattr(value, item.name)
-        if isinstance(number, float) and number != number:
-            raise ValueError(f"{type(value).__name__}.{item.name} is NaN; leave a missing number out (None)")
+        content = getattr(value, item.name)
+        place = f"{type(value).__name__}.{item.name}"
+        if isinstance(content, float) and not math.isfinite(content):
+            raise ValueError(f"{place} is {content}; leave a missing number out (None)")
+        if isinstance(content, datetime) and content.utcoffset() is None:
+            raise ValueError(f"{place} {content.isoformat()} has no time zone; times are UTC")
+
+
+def _refuse_negative(place: str, number: float | None) -> None:
+    if number is not None and number < 0:
+        raise ValueError(f"{place} is {number}; it is 0 or more, or None when it is unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +65,11 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One quota window of a pool as last read: ``used_pct`` is 0 or more, in percent, never clamped."""
+    """One quota window of a pool as last read: ``used_pct`` is 0 or more, in percent, never clamped.
+
+    ``scope`` names the model that the window belongs to; it gates only rungs of that model and never paces.
+    Raises ValueError for a NaN, infinite or negative number, a time without a zone, or a length that is not positive.
+    """
 
     kind: WindowKind
     used_pct: float | None = None
@@ -64,17 +82,24 @@ class Window:
 
     def __post_init__(self) -> None:
         refuse_nan(self)
+        _refuse_negative("Window.used_pct", self.used_pct)
+        if self.length is not None and self.length <= timedelta(0):
+            raise ValueError(f"Window.length is {self.length}; a window lasts longer than nothing")
 
 
 @dataclass(frozen=True, slots=True)
 class Inflight:
-    """One attempt that is running on a pool now; an unknown duration is None."""
+    """One attempt that is running on a pool now; an unknown duration is None. The last three fields are for display."""
 
     started_at: datetime
     expected_minutes: float | None = None
+    id: str | None = None
+    lane: Lane | None = None
+    effort: Effort | None = None
 
     def __post_init__(self) -> None:
         refuse_nan(self)
+        _refuse_negative("Inflight.expected_minutes", self.expected_minutes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +112,7 @@ class Rate:
 
     def __post_init__(self) -> None:
         refuse_nan(self)
+        _refuse_negative("Rate.pct_per_minute", self.pct_per_minute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +120,11 @@ class Pool:
     """One installed agent CLI, or one account of it, ready to be judged.
 
     ``pacing`` is the kind of the pacing window (the operator's choice, else the connector's); None means the default
-    order weekly, then monthly. ``metered`` False says that the connector declares no meter, so that an absent reading is
-    no surprise. ``unavailable`` says why the pool cannot be used at all; None means that it can.
+    order weekly, then monthly. ``metered`` False says that the connector declares no meter, so that an absent
+    reading is no surprise. ``unavailable`` says why the pool cannot be used at all; None means that it can.
+    ``last_resort`` marks the embedded worker: used only when named or when no other pool is left. ``meter_error``
+    and ``meter_hold_until`` tell why a reading is stale and when the meter may be asked again; they are shown and
+    never judged.
     """
 
     id: str
@@ -114,6 +143,11 @@ class Pool:
     metered: bool = True
     last_resort: bool = False
     credential_group: str | None = None
+    meter_error: str | None = None
+    meter_hold_until: datetime | None = None
+
+    def __post_init__(self) -> None:
+        refuse_nan(self)
 
     @property
     def shown_name(self) -> str:

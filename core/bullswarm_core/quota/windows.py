@@ -1,0 +1,189 @@
+"""Window arithmetic: how much of a quota window is over, what is left, and whether it is spent.
+
+Everything here is a function of a Window and a clock that is passed in; nothing reads a file. Percentages are
+0..100 with one decimal unless said otherwise, times are aware datetimes, minutes are floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from bullswarm_core.pools import Window, WindowKind
+
+BURST_BLOCK_PCT = 100.0
+"""A reading at or above this is a spent window (seed: BURST_BLOCK_PCT; 90 was tried and blocked pools that could
+still work).
+"""
+
+WINDOW_LENGTHS: Mapping[WindowKind, timedelta] = {
+    "5h": timedelta(minutes=300),
+    "daily": timedelta(hours=24),
+    "weekly": timedelta(days=7),
+}
+MIN_WINDOW_LENGTH = timedelta(hours=1)
+"""Shortest length that is believed: a shorter one, stated by a provider, is an artefact and would make every
+elapsed% jump.
+"""
+
+PACING_KINDS: tuple[WindowKind, ...] = ("weekly", "monthly")
+PROTECTING_KINDS: tuple[WindowKind, ...] = ("5h", "daily")
+
+Readings = Mapping[tuple[WindowKind, str | None], Window]
+"""The reading in force of each (kind, model scope)."""
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+def one_decimal(value: float) -> float:
+    """Round ``value`` to one decimal; minus zero becomes zero, so that it is never shown as ``-0``."""
+    return round(value, 1) + 0.0
+
+
+def month_before(moment: datetime) -> datetime:
+    """The same day of the UTC calendar month before ``moment``, the day clamped to that month's length."""
+    moment = moment.astimezone(UTC)
+    last_of_previous = moment.replace(day=1) - timedelta(days=1)
+    return last_of_previous.replace(day=min(moment.day, last_of_previous.day))
+
+
+def length_of(window: Window) -> timedelta | None:
+    """How long the window lasts: as the provider stated it, else by its kind; None for a month without a known reset.
+
+    A monthly window is the UTC calendar month that ends at its reset (design D2).
+    """
+    if window.length is not None:
+        return max(window.length, MIN_WINDOW_LENGTH)
+    if window.kind != "monthly":
+        return WINDOW_LENGTHS[window.kind]
+    if window.resets_at is None:
+        return None
+    return window.resets_at - month_before(window.resets_at)
+
+
+def starts_at(window: Window) -> datetime | None:
+    """When the window opened, or None when its reset is unknown."""
+    length = length_of(window)
+    return None if window.resets_at is None or length is None else window.resets_at - length
+
+
+def is_current(window: Window, now: datetime) -> bool:
+    """Whether the window is still the one that was read: its reset is ahead of ``now``, or unknown."""
+    return window.resets_at is None or window.resets_at > now
+
+
+def is_reading(window: Window, now: datetime) -> bool:
+    """Whether the window holds a number that may be used now.
+
+    A reading whose reset has passed is no reading at all (design D2). A refusal marker is a made-up 100 %; it
+    counts only with a reset that the provider named or an earlier reading measured (a guessed one shut pools out
+    for weeks).
+    """
+    if window.used_pct is None or not is_current(window, now):
+        return False
+    if window.source == "refusal":
+        return window.resets_at is not None and window.reset_source in ("named", "measured")
+    return True
+
+
+def readings(windows: Iterable[Window], now: datetime) -> Readings:
+    """The reading in force of each (kind, scope): the newest one, so that a later reading replaces an earlier one.
+
+    The choice never depends on the used % unless two readings are alike in everything else; then the worse one is
+    taken.
+    """
+    newest: dict[tuple[WindowKind, str | None], Window] = {}
+    for window in windows:
+        if not is_reading(window, now):
+            continue
+        key = (window.kind, window.scope)
+        other = newest.get(key)
+        if other is None or _newness(window) > _newness(other):
+            newest[key] = window
+    return newest
+
+
+def _newness(window: Window) -> tuple[object, ...]:
+    return (
+        window.captured_at or _LONG_AGO,
+        window.resets_at or _LONG_AGO,
+        window.length or timedelta(0),
+        window.source,
+        window.reset_source or "",
+        window.used_pct or 0.0,
+    )
+
+
+def minutes_left(window: Window, now: datetime) -> float | None:
+    """Minutes until the reset, more than 0; None when the reset is unknown or has passed."""
+    if window.resets_at is None or window.resets_at <= now:
+        return None
+    return (window.resets_at - now) / timedelta(minutes=1)
+
+
+def elapsed_pct(window: Window, now: datetime) -> float | None:
+    """Share of the window that is over, 0..100; None when its reset is unknown or has passed."""
+    length = length_of(window)
+    if length is None or window.resets_at is None or window.resets_at <= now:
+        return None
+    share = (now - (window.resets_at - length)) / length * 100
+    return one_decimal(min(100.0, max(0.0, share)))
+
+
+def gates_model(window: Window, model: str | None) -> bool:
+    """Whether the window concerns work on ``model``; a scope names a model, or a whole part of its name (``opus``)."""
+    if window.scope is None:
+        return True
+    if model is None:
+        return False
+    scope, name = window.scope.casefold(), model.casefold()
+    return scope == name or scope in _name_parts(name)
+
+
+def _name_parts(name: str) -> list[str]:
+    return "".join(char if char.isalnum() else " " for char in name).split()
+
+
+def has_free_name(model: str | None) -> bool:
+    """Whether the model's name carries a standalone ``free`` part, as in ``openrouter/qwen:free`` (seed: free
+    models first).
+    """
+    return model is not None and "free" in _name_parts(model.casefold())
+
+
+def spent(window: Window, now: datetime, *, model: str | None = None) -> bool:
+    """Whether the window is used up, so that no work on ``model`` may start: the one rule that every gate reads.
+
+    Spent is a READ window at 100 % or more whose reset is ahead, or unknown (then it counts until the next reading). A
+    declared figure never counts; a window with a model scope counts only for rungs of that model.
+    """
+    return (
+        is_reading(window, now)
+        and window.source != "declared"
+        and window.used_pct is not None
+        and window.used_pct >= BURST_BLOCK_PCT
+        and gates_model(window, model)
+    )
+
+
+def spent_window(windows: Iterable[Window], now: datetime, *, model: str | None = None) -> Window | None:
+    """The spent window that keeps the pool out longest, or None; an unknown reset outlasts any known one."""
+    used_up = [window for window in windows if spent(window, now, model=model)]
+    return max(used_up, key=_lasts, default=None)
+
+
+def _lasts(window: Window) -> tuple[bool, datetime, int]:
+    rank = ("5h", "daily", "weekly", "monthly").index(window.kind)
+    return (window.resets_at is None, window.resets_at or _LONG_AGO, rank)
+
+
+def pacing_window(current: Readings, preferred: WindowKind | None = None) -> Window | None:
+    """The window that paces the pool: ``preferred`` if it was read, else weekly, else monthly; never a protecting one.
+
+    Seed: the connector's or the operator's choice; if the provider did not report that one, the other paces.
+    """
+    order = (preferred, *PACING_KINDS) if preferred in PACING_KINDS else PACING_KINDS
+    for kind in order:
+        if kind is not None and (window := current.get((kind, None))):
+            return window
+    return None

@@ -1,0 +1,196 @@
+"""The first check, eligibility: which pools can take the task now, and why each other one is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from bullswarm_core.pools import EFFORTS, Pool, Rung, Window, WindowKind
+from bullswarm_core.quota.windows import has_free_name, readings, spent_window
+from bullswarm_core.routing.context import RoutingContext
+from bullswarm_core.routing.decision import LIMIT_KINDS, Candidate, Exclusion, ExclusionKind, iso
+from bullswarm_core.routing.forecast import measure
+from bullswarm_core.routing.request import Request
+from bullswarm_core.routing.text import number
+
+LIMIT_NAMES: Mapping[WindowKind, str] = {"5h": "5-hour", "daily": "daily", "weekly": "weekly", "monthly": "monthly"}
+_SPENT_KINDS: Mapping[WindowKind, ExclusionKind] = {
+    "5h": "burst", "daily": "daily", "weekly": "weekly", "monthly": "monthly",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The pools after eligibility: rows to order, and entries left out by id; ``stand_in`` when only a last resort
+    is left.
+    """
+
+    rows: tuple[Candidate, ...]
+    rungs: Mapping[str, Rung]
+    excluded: tuple[Exclusion, ...]
+    stand_in: bool = False
+
+
+def judge(request: Request, pools: Sequence[Pool], *, now: datetime, context: RoutingContext) -> Judged:
+    """Divide ``pools`` into candidates and left-out ones; a last resort enters only when named or when nothing else
+    is left.
+
+    A pool that a limit or a failed probe holds is still there: it returns, so that no stand-in answers in its place.
+    Raises ValueError when two pools have one id, since a pick between them would depend on the order of the list.
+    """
+    if len({pool.id for pool in pools}) != len(pools):
+        raise ValueError("two pools have the same id; a pool is given once")
+    rows: list[Candidate] = []
+    rungs: dict[str, Rung] = {}
+    excluded: list[Exclusion] = []
+    backups: list[Pool] = []
+
+    def enter(pool: Pool) -> None:
+        result = _judge_one(pool, request, now=now, context=context)
+        if isinstance(result, Exclusion):
+            excluded.append(result)
+        else:
+            rows.append(result[0])
+            rungs[pool.id] = result[1]
+
+    for pool in pools:
+        if pool.last_resort and not request.names(pool.id, pool.provider):
+            backups.append(pool)
+        else:
+            enter(pool)
+    held = any(entry.kind in LIMIT_KINDS or entry.kind == "probe" for entry in excluded)
+    stand_in = not rows and not held
+    for pool in backups:
+        if stand_in:
+            enter(pool)
+        else:
+            reason = "used only when named or when no other pool is left"
+            excluded.append(Exclusion(pool.id, "last_resort", reason, pool_label=pool.label))
+    excluded.sort(key=lambda entry: entry.pool)
+    return Judged(tuple(rows), rungs, tuple(excluded), stand_in and bool(rows))
+
+
+def _judge_one(
+    pool: Pool, request: Request, *, now: datetime, context: RoutingContext
+) -> tuple[Candidate, Rung] | Exclusion:
+    rung = rung_for(pool, request, context)
+    refusal = _unfit(pool, request, rung)
+    if refusal or rung is None:
+        kind, reason = refusal or ("tier", f"has no model on the {request.tier} tier")
+        return Exclusion(pool.id, kind, reason, pool_label=pool.label)
+    row = measure(
+        pool, rung, now=now, candidate_minutes=request.candidate_minutes, penalty=context.inflight_penalty_pct
+    )
+    held = _held(pool, row, request, now=now)
+    if held:
+        return held
+    if pool.id in context.probes:
+        return Exclusion(pool.id, "probe", f"probe: {context.probes[pool.id]}", pool_label=pool.label)
+    return row, rung
+
+
+def rung_for(pool: Pool, request: Request, context: RoutingContext) -> Rung | None:
+    """What the pool would run: the tier's rung, the model assigned to the tier on this pool, or the model asked for.
+
+    None when the pool has nothing for it. A model that is asked for runs where one of the pool's rungs names it, or
+    where a rung is open (the CLI takes any model); never on a last resort that doesn't name it.
+    """
+    rung = pool.tiers.get(request.tier)
+    if request.model is not None:
+        found = _rung_naming(pool, request.model, request)
+        return replace(found, source="request") if found else None
+    assigned = context.assigned(request.tier)
+    if rung is None or assigned is None or assigned[0] != pool.id:
+        return rung
+    model = assigned[1]
+    if model is None or model == rung.model:
+        return rung
+    found = _rung_naming(pool, model, request) or Rung(model=model, free=has_free_name(model))
+    return replace(found, source="settings", reasoning=rung.reasoning)
+
+
+def _rung_naming(pool: Pool, model: str, request: Request) -> Rung | None:
+    order = (request.tier, *(tier for tier in EFFORTS if tier != request.tier))
+    rungs = [rung for tier in order if (rung := pool.tiers.get(tier))]
+    for rung in rungs:
+        if rung.model == model:
+            return rung
+    open_rung = next((rung for rung in rungs if rung.model is None and not pool.last_resort), None)
+    return replace(open_rung, model=model, free=has_free_name(model)) if open_rung else None
+
+
+def _unfit(pool: Pool, request: Request, rung: Rung | None) -> tuple[ExclusionKind, str] | None:
+    """Why the pool could not take the task at any time; the first reason in order of how much it tells."""
+    if pool.id == request.caller:
+        return "caller", "is the caller's own pool"
+    if filtered := _filtered(pool, request):
+        return "filter", filtered
+    if not pool.enabled:
+        return "disabled", "is disabled"
+    if request.lane not in pool.lanes:
+        return "lane", f"does not take {request.lane} work"
+    if missing := [name for name in request.capabilities if name not in pool.capabilities]:
+        return "capability", f"lacks {', '.join(missing)}"
+    if rung is None and request.model is not None:
+        return "model", f"cannot run {request.model}"
+    if rung is None:
+        return "tier", f"has no model on the {request.tier} tier"
+    if rung.refused is not None:
+        return "model", f"may not run {rung.model or 'its default model'}: {rung.refused}"
+    if pool.unavailable is not None:
+        return "unavailable", pool.unavailable
+    return None
+
+
+def _filtered(pool: Pool, request: Request) -> str | None:
+    if request.pin is not None and pool.id != request.pin:
+        return "is not the pinned pool"
+    if request.use_pools and pool.id not in request.use_pools:
+        return "is not among the pools to use"
+    if request.use_providers and pool.provider not in request.use_providers:
+        return "is not of a provider to use"
+    if pool.id in request.avoid_pools:
+        return "is a pool to avoid"
+    return "is of a provider to avoid" if pool.provider in request.avoid_providers else None
+
+
+def _held(pool: Pool, row: Candidate, request: Request, *, now: datetime) -> Exclusion | None:
+    """What keeps a fit pool out for now: a spent window, or draining (workflow steps only); the one that lasts
+    longest.
+    """
+    window = spent_window(readings(pool.windows, now).values(), now, model=row.model)
+    draining = row.urgency_state == "draining" and request.workflow and not request.fixes(pool.id)
+    if draining and (window is None or _outlasts(row.pacing_resets_at, window)):
+        return _draining(row)
+    return _spent(pool, window) if window else None
+
+
+def _outlasts(moment: datetime | None, window: Window) -> bool:
+    return window.resets_at is not None and (moment is None or moment > window.resets_at)
+
+
+def _spent(pool: Pool, window: Window) -> Exclusion:
+    until = f"until {iso(window.resets_at)}" if window.resets_at else "with no known reset"
+    return Exclusion(
+        pool.id,
+        _SPENT_KINDS[window.kind],
+        f"at its {LIMIT_NAMES[window.kind]} limit {until}",
+        window=window.kind,
+        until=window.resets_at,
+        numbers={"used_pct": window.used_pct or 0.0},
+        pool_label=pool.label,
+    )
+
+
+def _draining(row: Candidate) -> Exclusion:
+    numbers = {"forecast_pct": row.forecast_pacing_pct, "elapsed_pct": row.pacing_elapsed_pct}
+    return Exclusion(
+        row.pool,
+        "draining",
+        f"nearly spent (forecast {number(row.forecast_pacing_pct or 0.0)}%) until {iso(row.pacing_resets_at)}",
+        window=row.pacing_window,
+        until=row.pacing_resets_at,
+        numbers={name: value for name, value in numbers.items() if value is not None},
+        pool_label=row.pool_label,
+    )

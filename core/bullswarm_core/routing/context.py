@@ -1,0 +1,45 @@
+"""What routing knows beside the request and the pools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bullswarm_core.pools import Effort, refuse_nan
+
+DEFAULT_INFLIGHT_PENALTY_PCT = 3.0
+"""Surplus points charged per agent in flight on a pool without a measured rate (seed: config.inflightPenaltyPct; 0
+= off).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingContext:
+    """Settings and facts that a policy may read; every field has a default.
+
+    ``pace`` reads ``inflight_penalty_pct`` (points, 0 or more), ``assignments`` ({tier: pool id, or (pool id, model)}),
+    ``probes`` ({pool id: why its free model did not answer}) and ``route_summary``. The other fields belong to other
+    policies: ``reserves``, ``task_spread``, ``incumbents`` and ``quarantines`` never change a pick of ``pace``.
+    Raises ValueError for a penalty that is NaN, infinite or negative.
+    """
+
+    inflight_penalty_pct: float = DEFAULT_INFLIGHT_PENALTY_PCT
+    assignments: Mapping[Effort, str | tuple[str, str]] = field(default_factory=dict)
+    reserves: Mapping[str, float] = field(default_factory=dict)
+    task_spread: float | None = None
+    incumbents: Mapping[str, str] = field(default_factory=dict)
+    quarantines: Mapping[str, str] = field(default_factory=dict)
+    probes: Mapping[str, str] = field(default_factory=dict)
+    route_summary: str | None = None
+
+    def __post_init__(self) -> None:
+        refuse_nan(self)
+        if self.inflight_penalty_pct < 0:
+            raise ValueError(f"RoutingContext.inflight_penalty_pct is {self.inflight_penalty_pct}; it is 0 or more")
+
+    def assigned(self, tier: Effort) -> tuple[str, str | None] | None:
+        """The pool that the person assigned to the tier and the model, if one was named; None without an assignment."""
+        entry = self.assignments.get(tier)
+        if entry is None:
+            return None
+        return (entry, None) if isinstance(entry, str) else (entry[0], entry[1])

@@ -1,0 +1,98 @@
+"""Why no pool can take a task: one sentence that names the pools, the numbers and the way out (reference 1.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bullswarm_core.routing.decision import LIMIT_KINDS, Decision, Exclusion, FailureKind
+from bullswarm_core.routing.parts import Segment, left_out, listed, pool, render, text
+from bullswarm_core.routing.request import Request
+
+_WAITING = LIMIT_KINDS | {"unavailable", "probe"}
+
+
+def no_pick(request: Request, excluded: Sequence[Exclusion]) -> Decision:
+    """The decision without a pool: its reason, its failure kind, and the earliest time at which a pool is known to
+    return.
+    """
+    waiting = [entry for entry in excluded if entry.kind in _WAITING]
+    held = [entry for entry in waiting if entry.kind in LIMIT_KINDS]
+    quota = bool(waiting) and len(held) == len(waiting)
+    parts = _waiting(waiting, quota=quota) if waiting else _none_fits(request, excluded)
+    kind: FailureKind = "quota" if quota else "unavailable"
+    returns = [entry.until for entry in held if entry.until is not None]
+    return Decision(
+        pool=None,
+        reason=render(parts),
+        excluded=tuple(excluded),
+        failure_kind=kind,
+        back_at=min(returns, default=None),
+        forecast={"candidateMinutes": request.candidate_minutes, "gated": []},
+        reason_parts=parts,
+    )
+
+
+def _waiting(entries: Sequence[Exclusion], *, quota: bool) -> Segment:
+    opening = "no pool with quota to spare: " if quota else "no pool free: "
+    return text(opening) + listed([left_out(entry) for entry in entries], separator="; ")
+
+
+def _none_fits(request: Request, excluded: Sequence[Exclusion]) -> Segment:
+    """No pool could take this task at any time: say which demand emptied the list."""
+    if request.pin is not None:
+        return _pin_unfit(request, excluded)
+    if not excluded:
+        return text("no eligible pool: no agent CLI was found; bullswarm doctor lists what is missing")
+    allowed = [entry for entry in excluded if entry.kind not in ("filter", "last_resort")]
+    filtered = [entry for entry in excluded if entry.kind == "filter"]
+    if filtered and all(entry.kind in ("disabled", "caller") for entry in allowed):
+        return _filters_left_none(request, filtered, allowed)
+    capable = [entry for entry in allowed if entry.kind not in ("disabled", "caller", "lane", "capability")]
+    if capable and all(entry.kind == "tier" for entry in capable):
+        if all(entry.kind == "tier" for entry in allowed):
+            return text(f"no pool has a model allowed for the {request.tier} tier")
+        return text(
+            f"no eligible pool: no enabled pool has a model on the {request.tier} tier for {request.lane} work: "
+        ) + _each(allowed)
+    if request.model is None and capable and all(entry.kind in ("tier", "model") for entry in capable):
+        opening = f"no pool has an allowed {request.tier} model under the current model policy ("
+        return text(opening) + _each([entry for entry in capable if entry.kind == "model"]) + text(")")
+    demand = f" with capabilities: {', '.join(request.capabilities)}" if request.capabilities else ""
+    return text(f"no eligible pool{demand}: ") + _each(allowed or excluded)
+
+
+def _each(entries: Sequence[Exclusion]) -> Segment:
+    return listed([left_out(entry) for entry in entries], separator="; ")
+
+
+def _pin_unfit(request: Request, excluded: Sequence[Exclusion]) -> Segment:
+    pin = request.pin or ""
+    entry = next((entry for entry in excluded if entry.pool == pin), None)
+    if entry is None:
+        why = "no such pool; bullswarm pools lists them"
+    elif entry.kind in ("disabled", "tier"):
+        why = f"it is disabled or has no model on the {request.tier} tier"
+    else:
+        why = f"it {entry.reason}"
+    return text(
+        "no eligible pool: the pinned pool ", pool(pin), f" cannot run {request.lane}/{request.tier} work ({why})"
+    )
+
+
+def _filters_left_none(request: Request, filtered: Sequence[Exclusion], others: Sequence[Exclusion]) -> Segment:
+    lists = {
+        "use pools": request.use_pools,
+        "avoid pools": request.avoid_pools,
+        "use providers": request.use_providers,
+        "avoid providers": request.avoid_providers,
+    }
+    filters = "; ".join(f"{name} {', '.join(names)}" for name, names in lists.items() if names)
+    items = [text(pool(entry.pool), f" ({entry.reason})") for entry in filtered]
+    parts = text(f"no pool left after route filters ({filters}): ") + listed(items)
+    disabled = [text(pool(entry.pool)) for entry in others if entry.kind == "disabled"]
+    if disabled:
+        parts += text("; passes the filters but disabled: ") + listed(disabled)
+    callers = [text(pool(entry.pool)) for entry in others if entry.kind == "caller"]
+    if callers:
+        parts += text("; passes the filters but is the caller: ") + listed(callers)
+    return parts

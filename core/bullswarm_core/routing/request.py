@@ -1,0 +1,67 @@
+"""What is asked of routing: the work's nature, and what the caller demands of the pool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bullswarm_core.errors import UsageError
+from bullswarm_core.pools import DEFAULT_EFFORT, EFFORTS, LANES, Effort, Lane, refuse_nan
+
+_NAME_LISTS = ("capabilities", "use_pools", "avoid_pools", "use_providers", "avoid_providers")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One task that needs a pool.
+
+    ``effort`` None takes the lane's customary tier. Pools are named by id. ``caller`` is the pool of the agent that
+    calls: never a candidate. ``pin`` leaves one pool to choose from and ``pin_reason`` says who pinned it (default
+    ``--worker-pool``). ``candidate_minutes`` is how long this task is expected to take; None when unknown.
+    ``workflow`` marks a workflow step. ``route_summary`` of the context, not this, is what the reason says about
+    the filters. Raises UsageError for a lane or tier outside the closed lists, or a filter that both uses and
+    avoids a name; ValueError for a NaN, infinite or negative number.
+    """
+
+    lane: Lane
+    effort: Effort | None = None
+    capabilities: tuple[str, ...] = ()
+    model: str | None = None
+    use_pools: tuple[str, ...] = ()
+    avoid_pools: tuple[str, ...] = ()
+    use_providers: tuple[str, ...] = ()
+    avoid_providers: tuple[str, ...] = ()
+    pin: str | None = None
+    pin_reason: str | None = None
+    caller: str | None = None
+    candidate_minutes: float | None = None
+    workflow: bool = False
+
+    def __post_init__(self) -> None:
+        if self.lane not in LANES:
+            raise UsageError(f"unknown lane {self.lane}", hint=f"use {', '.join(LANES)}")
+        if self.effort is not None and self.effort not in EFFORTS:
+            raise UsageError(f"unknown effort {self.effort}", hint=f"use {', '.join(EFFORTS)}")
+        for name in _NAME_LISTS:
+            names = getattr(self, name)
+            if isinstance(names, str):
+                raise UsageError(f"{name} is the text {names!r}", hint="give a list of names")
+            object.__setattr__(self, name, tuple(names))
+        for used, avoided in ((self.use_pools, self.avoid_pools), (self.use_providers, self.avoid_providers)):
+            if both := sorted(set(used) & set(avoided)):
+                raise UsageError(f"{both[0]} is both to be used and to be avoided", hint="name it once")
+        refuse_nan(self)
+        if self.candidate_minutes is not None and self.candidate_minutes < 0:
+            raise ValueError(f"Request.candidate_minutes is {self.candidate_minutes}; it is 0 or more, or None")
+
+    @property
+    def tier(self) -> Effort:
+        """The effort tier that is asked for, or the lane's customary one."""
+        return self.effort or DEFAULT_EFFORT[self.lane]
+
+    def names(self, pool_id: str, provider: str) -> bool:
+        """Whether the caller asked for this pool by name: pinned, or listed as a pool or provider to use."""
+        return pool_id == self.pin or pool_id in self.use_pools or provider in self.use_providers
+
+    def fixes(self, pool_id: str) -> bool:
+        """Whether the caller left no other pool: a pin, or a route that allows only this one (seed: draining pools)."""
+        return pool_id == self.pin or set(self.use_pools) == {pool_id}
