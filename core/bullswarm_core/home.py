@@ -23,7 +23,6 @@ LOCK_TIMEOUT_SEC = 10.0
 # Asking 50 times a second costs nothing, and a lock that is held for a millisecond causes no pause that anybody sees.
 _LOCK_POLL_SEC = 0.02
 _SAFE_IN_FILE_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-_BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Home:
@@ -100,15 +99,6 @@ def file_name_of(pool_id: str) -> str:
 
 def _percent(letter: str) -> str:
     return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", "surrogatepass"))
-
-
-def new_run_id(*, at_ms: int, entropy: bytes) -> str:
-    """Return a run id ``wf-<base36 milliseconds>-<6 hex>`` (design D5); ``entropy`` is at least 3 random bytes."""
-    digits = ""
-    while at_ms > 0:
-        at_ms, digit = divmod(at_ms, 36)
-        digits = _BASE36[digit] + digits
-    return f"wf-{digits or '0'}-{entropy[:3].hex()}"
 
 
 def make_folder(path: Path) -> None:
