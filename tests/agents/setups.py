@@ -20,7 +20,8 @@ _FAKE_KEY = "stub-key"
 class Setup:
     """One agent CLI. `prepare(home, url)` writes its settings into a fresh home and gives the environment it needs.
 
-    `write_file`, `run_shell` and `read_file` make an answer that calls the agent's own tool. `usage_limit`,
+    `write_file`, `run_shell` and `read_file` make an answer that calls the agent's own tool; give absolute paths, which
+    Command Code insists on. `usage_limit`,
     `rate_limit`, `unauthorized` and `overloaded` make the error that its vendor sends; `usage_limit(None)` names no
     time of reset. The prepared settings bound the agent's retries, so that every failure ends within seconds.
     """
@@ -257,9 +258,9 @@ COMMAND_CODE = Setup(
     model="stub/stub-model",
     reads_stdin=False,
     prepare=_prepare_command_code,
-    write_file=lambda path, text: call_tool("write_file", filePath=path, content=text),
+    write_file=lambda path, text: call_tool("write_file", file_path=path, content=text),
     run_shell=lambda command: call_tool("shell_command", command=command),
-    read_file=lambda path: call_tool("read_file", absolutePath=path),
+    read_file=lambda path: call_tool("read_file", file_path=path),
     usage_limit=lambda reset: _openai_error(402, "insufficient_credits", "Insufficient credits", _retry_after(reset)),
     rate_limit=lambda: _openai_error(429, "rate_limit_exceeded", "Rate limit reached for requests"),
     unauthorized=lambda: _openai_error(401, "invalid_api_key", "Incorrect API key provided"),

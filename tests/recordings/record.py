@@ -4,8 +4,8 @@ python -m tests.recordings.record claude-code codex     # every case of two agen
 python -m tests.recordings.record opencode:hang         # one case
 """
 
+import contextlib
 import json
-import os
 import re
 import signal
 import subprocess
@@ -16,7 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import quote
 
+import psutil
 from tests.agents.install import BIN_FOLDER, install
 from tests.agents.scripted_model import Script, ScriptedModel, fail, hang_before_headers, hang_mid_stream, say
 from tests.agents.scripted_model import say_nothing as nothing
@@ -25,8 +27,10 @@ from tests.recordings.cleaning import clean
 
 _FOLDER = Path(__file__).resolve().parent
 _PROMPT = "Write hello.txt with the word hello, then say what you did."
-# A hang is cut with SIGTERM after this long, once the request has reached the model.
-_HANG_SECONDS = 6.0
+# How long an agent that hangs or runs a tool is left alone, from the moment its request reached the model.
+_HANG_SECONDS = 3.0
+_START_SECONDS = 60.0
+_GRACE_SECONDS = 10.0
 # The longest real failure that we saw was 44 s (Grok, a server error with one retry).
 _LONGEST_SECONDS = 150.0
 
@@ -37,7 +41,7 @@ class Case:
 
     name: str
     note: str
-    script: Callable[[Setup], Script]
+    script: Callable[[Setup, str], Script]
     denied: bool = False
     kill_after_seconds: float | None = None
     environment: dict[str, str] = field(default_factory=dict)
@@ -48,50 +52,52 @@ def _reset() -> datetime:
 
 
 CASES = (
-    Case("text", "a text answer", lambda setup: [say("The answer is 42.")]),
+    Case("text", "a text answer", lambda setup, path: [say("The answer is 42.")]),
     Case(
         "tool",
         "writes hello.txt, runs a command, then answers",
-        lambda setup: [
-            setup.write_file("hello.txt", "hello\n"),
-            setup.run_shell("cat hello.txt && echo problem >&2 && exit 3"),
+        lambda setup, path: [
+            setup.write_file(path, "hello\n"),
+            setup.run_shell(f"cat {path} && echo problem >&2 && exit 3"),
             say("I wrote hello.txt."),
         ],
     ),
-    Case("untouched", "says done and touches nothing", lambda setup: [say("Done. I wrote hello.txt with hello.")]),
-    Case("usage-limit", "used-up window, reset in two hours", lambda setup: [setup.usage_limit(_reset())]),
-    Case("usage-limit-no-reset", "used-up window, no time of reset", lambda setup: [setup.usage_limit(None)]),
-    Case("rate-limit", "429 that would pass", lambda setup: [setup.rate_limit()]),
-    Case("unauthorized", "401", lambda setup: [setup.unauthorized()]),
-    Case("overloaded", "the vendor's overload answer", lambda setup: [setup.overloaded()]),
+    Case(
+        "untouched", "says done and touches nothing", lambda setup, path: [say("Done. I wrote hello.txt with hello.")]
+    ),
+    Case("usage-limit", "used-up window, reset in two hours", lambda setup, path: [setup.usage_limit(_reset())]),
+    Case("usage-limit-no-reset", "used-up window, no time of reset", lambda setup, path: [setup.usage_limit(None)]),
+    Case("rate-limit", "429 that would pass", lambda setup, path: [setup.rate_limit()]),
+    Case("unauthorized", "401", lambda setup, path: [setup.unauthorized()]),
+    Case("overloaded", "the vendor's overload answer", lambda setup, path: [setup.overloaded()]),
     Case(
         "server-error",
         "500",
-        lambda setup: [fail(500, {"error": {"type": "api_error", "message": "boom"}}, {"retry-after-ms": "50"})],
+        lambda setup, path: [fail(500, {"error": {"type": "api_error", "message": "boom"}}, {"retry-after-ms": "50"})],
     ),
-    Case("empty", "an answer with no content", lambda setup: [nothing()]),
+    Case("empty", "an answer with no content", lambda setup, path: [nothing()]),
     Case(
         "denied",
         "a tool without leave, then no text",
-        lambda setup: [setup.write_file("hello.txt", "hello\n"), nothing()],
+        lambda setup, path: [setup.write_file(path, "hello\n"), nothing()],
         denied=True,
     ),
     Case(
         "killed",
         "TERM while a tool runs",
-        lambda setup: [setup.run_shell("tail -f /dev/null"), say("Never.")],
+        lambda setup, path: [setup.run_shell("tail -f /dev/null"), say("Never.")],
         kill_after_seconds=_HANG_SECONDS,
     ),
     Case(
         "hang",
         "the model takes the request and never answers; TERM",
-        lambda setup: [hang_before_headers()],
+        lambda setup, path: [hang_before_headers()],
         kill_after_seconds=_HANG_SECONDS,
     ),
     Case(
         "hang-mid-stream",
         "the model stops in the middle of a text; TERM",
-        lambda setup: [hang_mid_stream("Let me look at")],
+        lambda setup, path: [hang_mid_stream("Let me look at")],
         kill_after_seconds=_HANG_SECONDS,
     ),
 )
@@ -122,7 +128,7 @@ def record(setup: Setup, case: Case) -> dict[str, object]:
     """Run one case and keep what it printed; the report is also written beside the recording."""
     # Not below the temporary directory: Codex warns about a home there.
     room = tempfile.TemporaryDirectory(dir="/var/tmp", ignore_cleanup_errors=True)
-    with room as scratch, ScriptedModel(case.script(setup)) as model:
+    with room as scratch, ScriptedModel(case.script(setup, f"{scratch}/project/hello.txt")) as model:
         home, project = Path(scratch, "home"), Path(scratch, "project")
         home.mkdir()
         project.mkdir()
@@ -132,10 +138,10 @@ def record(setup: Setup, case: Case) -> dict[str, object]:
             environment["OPENCODE_PERMISSION"] = json.dumps({"edit": "ask"})
         argv = launch_line(setup, case)
         started = time.monotonic()
-        code, out, err = _run(argv, environment, project, case, by_stdin=setup.reads_stdin)
+        code, out, err = _run(argv, environment, project, case, model, by_stdin=setup.reads_stdin)
         seconds = round(time.monotonic() - started, 1)
         touched = sorted(path.name for path in project.iterdir() if path.name != ".git")
-        places = {str(project): "/home/user/project", str(home): "/home/user", model.url: "http://127.0.0.1:4000"}
+        places = _places(home, project) | {model.url: "http://127.0.0.1:4000"}
         requests = len(model.prompts())
     report = {"exitCode": code, "seconds": seconds, "argv": argv, "stdin": setup.reads_stdin, "note": case.note}
     report |= {"requests": requests, "leftBehind": touched}
@@ -143,8 +149,16 @@ def record(setup: Setup, case: Case) -> dict[str, object]:
     return report
 
 
+def _places(home: Path, project: Path) -> dict[str, str]:
+    """Tell what to show in place of this machine's paths, in each of the spellings that agents make of them."""
+    shown = {str(project): "/home/user/project", str(home): "/home/user"}
+    encoded = {quote(real, safe=""): quote(place, safe="") for real, place in shown.items()}
+    dashed = {real.replace("/", "-"): place.replace("/", "-") for real, place in shown.items()}
+    return shown | encoded | dashed | {real.lstrip("-"): place.lstrip("-") for real, place in dashed.items()}
+
+
 def _run(
-    argv: Sequence[str], environment: dict[str, str], project: Path, case: Case, *, by_stdin: bool
+    argv: Sequence[str], environment: dict[str, str], project: Path, case: Case, model: ScriptedModel, *, by_stdin: bool
 ) -> tuple[int, str, str]:
     process = subprocess.Popen(
         argv,
@@ -156,25 +170,40 @@ def _run(
         text=True,
         start_new_session=True,
     )
-    given = _PROMPT if by_stdin else ""
+    assert process.stdin is not None
+    process.stdin.write(_PROMPT if by_stdin else "")
+    process.stdin.close()
+    process.stdin = None
+    if case.kill_after_seconds is not None:
+        model.wait_for_prompts(1, timeout=_START_SECONDS)
     try:
-        out, err = process.communicate(given, timeout=case.kill_after_seconds or _LONGEST_SECONDS)
+        out, err = process.communicate(timeout=case.kill_after_seconds or _LONGEST_SECONDS)
     except subprocess.TimeoutExpired:
+        started = _descendants(process.pid)
         process.send_signal(signal.SIGTERM)
         try:
-            out, err = process.communicate(timeout=10)
+            process.wait(timeout=_GRACE_SECONDS)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            out, err = process.communicate()
-    _end_group(process.pid)
+            process.kill()
+        _end_what_outlived(started)
+        out, err = process.communicate()
     return process.returncode, out, err
 
 
-def _end_group(group: int) -> None:
+def _descendants(pid: int) -> list[psutil.Process]:
     try:
-        os.killpg(group, signal.SIGKILL)
-    except ProcessLookupError:
-        return
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _end_what_outlived(processes: list[psutil.Process]) -> None:
+    _, outlived = psutil.wait_procs(processes, timeout=1)
+    for child in outlived:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if child.status() != psutil.STATUS_ZOMBIE:
+                sys.stderr.write(f"outlived its agent: {child.cmdline()}\n")
+                child.kill()
 
 
 def _environment(home: Path, project: Path) -> dict[str, str]:

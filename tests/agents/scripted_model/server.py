@@ -174,6 +174,10 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
 
+    def version_string(self) -> str:
+        """Name the server; agents print this header."""
+        return "scripted-model"
+
     def log_message(self, *arguments: Any) -> None:
         """Say nothing: the requests are kept, and a test's output belongs to the test."""
 
