@@ -32,6 +32,7 @@ PROTECTING_KINDS: tuple[WindowKind, ...] = ("5h", "daily")
 Readings = Mapping[tuple[WindowKind, str | None], Window]
 """The reading in force of each (kind, model scope)."""
 
+_MINUTE = timedelta(minutes=1)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -118,15 +119,16 @@ def minutes_left(window: Window, now: datetime) -> float | None:
     """Minutes until the reset, more than 0; None when the reset is unknown or has passed."""
     if window.resets_at is None or window.resets_at <= now:
         return None
-    return (window.resets_at - now) / timedelta(minutes=1)
+    return (window.resets_at - now) / _MINUTE
 
 
 def elapsed_pct(window: Window, now: datetime) -> float | None:
     """Share of the window that is over, 0..100; None when its reset is unknown or has passed."""
+    left = minutes_left(window, now)
     length = length_of(window)
-    if length is None or window.resets_at is None or window.resets_at <= now:
+    if left is None or length is None:
         return None
-    share = (now - (window.resets_at - length)) / length * 100
+    share = 100.0 - left * 100 / (length / _MINUTE)
     return one_decimal(min(100.0, max(0.0, share)))
 
 

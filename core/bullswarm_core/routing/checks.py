@@ -10,7 +10,7 @@ from bullswarm_core.pools import EFFORTS, Pool, Rung, Window, WindowKind
 from bullswarm_core.quota.windows import has_free_name, readings, spent_window
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import LIMIT_KINDS, Candidate, Exclusion, ExclusionKind, iso
-from bullswarm_core.routing.forecast import measure
+from bullswarm_core.routing.measure import measure
 from bullswarm_core.routing.request import Request
 from bullswarm_core.routing.text import number
 
@@ -79,10 +79,10 @@ def _judge_one(
     if refusal or rung is None:
         kind, reason = refusal or ("tier", f"has no model on the {request.tier} tier")
         return Exclusion(pool.id, kind, reason, pool_label=pool.label)
-    row = measure(
-        pool, rung, now=now, candidate_minutes=request.candidate_minutes, penalty=context.inflight_penalty_pct
-    )
-    held = _held(pool, row, request, now=now)
+    current = readings(pool.windows, now)
+    minutes, penalty = request.candidate_minutes, context.inflight_penalty_pct
+    row = measure(pool, rung, current, now=now, candidate_minutes=minutes, penalty=penalty)
+    held = _held(pool, row, request, spent_window(current.values(), now, model=rung.model))
     if held:
         return held
     if pool.id in context.probes:
@@ -155,11 +155,10 @@ def _filtered(pool: Pool, request: Request) -> str | None:
     return "is of a provider to avoid" if pool.provider in request.avoid_providers else None
 
 
-def _held(pool: Pool, row: Candidate, request: Request, *, now: datetime) -> Exclusion | None:
+def _held(pool: Pool, row: Candidate, request: Request, window: Window | None) -> Exclusion | None:
     """What keeps a fit pool out for now: a spent window, or draining (workflow steps only); the one that lasts
     longest.
     """
-    window = spent_window(readings(pool.windows, now).values(), now, model=row.model)
     draining = row.urgency_state == "draining" and request.workflow and not request.fixes(pool.id)
     if draining and (window is None or _outlasts(row.pacing_resets_at, window)):
         return _draining(row)

@@ -9,45 +9,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bullswarm_core.pools import Inflight, Pool, Rate, Rung, Window, WindowKind
-from bullswarm_core.quota.windows import (
-    PROTECTING_KINDS,
-    elapsed_pct,
-    minutes_left,
-    one_decimal,
-    pacing_window,
-    readings,
-)
-from bullswarm_core.routing.decision import Candidate, EstimateSource, UrgencyState
+from bullswarm_core.pools import Inflight, Rate, Window
+from bullswarm_core.quota.windows import elapsed_pct, minutes_left, one_decimal
 
 NEAR_LIMIT_PCT = 75.0
 """Soft line of a protecting window (seed: FIVE_HOUR_NEAR_LIMIT_PCT; as a hard gate it let 34 % of a week expire)."""
 OVER_LIMIT_PCT = 100.0
 """A forecast above this is ordered last and stays selectable (seed)."""
-DRAINING_FORECAST_PCT = 95.0
-"""A pacing forecast at or above this and past its clock is draining (seed)."""
-UNMEASURED_URGENT_USED_PCT = 90.0
-"""Without a measured rate a pool may be urgent only up to this reading: 5 points of headroom below the draining
-line.
-"""
-LEAD_MINUTES: dict[WindowKind, float] = {"weekly": 24 * 60.0, "monthly": 72 * 60.0}
-"""How long before its reset a pacing window counts as expiring soon (seed: 24 hours, 3 days)."""
-MIN_LEFT_FRACTION = 0.005
-"""Floor of the urgency divisor, so that the last minutes of a window don't outrank everything without bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Work in flight on one pool: ``remaining`` holds the minutes left of each attempt of known duration."""
+    """Work in flight on one pool: ``remaining`` holds the minutes left of each attempt of known duration.
+
+    ``minutes`` is their sum, ``unknown`` counts the attempts whose duration nobody knows.
+    """
 
     count: int
     remaining: tuple[float, ...]
+    minutes: float
     unknown: int
-
-    @property
-    def minutes(self) -> float:
-        """Worker-minutes still to come, of the attempts whose duration is known."""
-        return sum(self.remaining)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +62,7 @@ class WindowForecast:
         return self.forecasted and self.forecast is not None and self.forecast > OVER_LIMIT_PCT
 
 
+IDLE = Load(0, (), 0.0, 0)
 NOTHING_READ = WindowForecast()
 
 
@@ -94,9 +76,11 @@ def remaining_minutes(record: Inflight, now: datetime) -> float | None:
 
 def load_of(inflight: tuple[Inflight, ...], now: datetime) -> Load:
     """Sum up the work in flight."""
+    if not inflight:
+        return IDLE
     minutes = [remaining_minutes(record, now) for record in inflight]
     known = tuple(sorted(value for value in minutes if value is not None))
-    return Load(len(inflight), known, len(inflight) - len(known))
+    return Load(len(inflight), known, sum(known), len(inflight) - len(known))
 
 
 def forecast_window(
@@ -110,7 +94,7 @@ def forecast_window(
     added = 0.0
     projected: float | None = used
     if load.minutes > 0:
-        added = 0.0 if rate is None else rate.pct_per_minute * sum(_clip(item, left) for item in load.remaining)
+        added = 0.0 if rate is None else rate.pct_per_minute * sum([_clip(item, left) for item in load.remaining])
         projected = None if rate is None else one_decimal(used + added)
     if rate is not None and candidate_minutes is not None:
         added += rate.pct_per_minute * _clip(candidate_minutes, left)
@@ -138,108 +122,3 @@ def charge(load: Load, rate: Rate | None, *, candidate_minutes: float | None, pe
         return load.count * penalty
     minutes = load.minutes + (candidate_minutes or 0.0)
     return rate.pct_per_minute * minutes + load.unknown * penalty
-
-
-def _pacing_rate(pool: Pool, kind: WindowKind | None) -> Rate | None:
-    """Rate of the pacing window, else of the week, and of no other window (reference 1.4)."""
-    rate = pool.rates.get(kind) if kind is not None else None
-    return rate if rate is not None else pool.rates.get("weekly")
-
-
-def _urgency_state(
-    pacing: WindowForecast, *, kind: WindowKind | None, forecast: float | None, effective: float, measured: bool
-) -> UrgencyState | None:
-    """State of a pool whose pacing window is about to reset; None outside the lead time."""
-    if kind is None or pacing.minutes_left is None or pacing.minutes_left > LEAD_MINUTES[kind]:
-        return None
-    if forecast is None or pacing.used is None:
-        return "normal"
-    if forecast >= DRAINING_FORECAST_PCT and (pacing.elapsed is None or forecast > pacing.elapsed):
-        return "draining"
-    if effective > 0 and (measured or pacing.used <= UNMEASURED_URGENT_USED_PCT):
-        return "urgent"
-    return "normal"
-
-
-def _first(kinds: list[WindowKind]) -> WindowKind | None:
-    return kinds[0] if kinds else None
-
-
-def measure(pool: Pool, rung: Rung, *, now: datetime, candidate_minutes: float | None, penalty: float) -> Candidate:
-    """Every number that ``pool`` is judged by when it would run the task on ``rung`` now.
-
-    The one field that depends on other pools, ``near_five_hour_penalty``, is left False for the policy to set.
-    """
-    current = readings(pool.windows, now)
-    load = load_of(pool.inflight, now)
-    rates = pool.rates
-
-    def forecast(kind: WindowKind, rate: Rate | None) -> WindowForecast:
-        return forecast_window(current.get((kind, None)), rate, load=load, candidate_minutes=candidate_minutes, now=now)
-
-    protecting = {kind: forecast(kind, rates.get(kind)) for kind in PROTECTING_KINDS}
-    five_hour, daily = protecting["5h"], protecting["daily"]
-    near = [kind for kind in PROTECTING_KINDS if protecting[kind].near]
-    pressed = [kind for kind in near if not protecting[kind].under_clock]
-
-    window = pacing_window(current, pool.pacing)
-    kind = window.kind if window else None
-    rate = _pacing_rate(pool, kind)
-    pacing = forecast(kind, rate) if kind else NOTHING_READ
-    pace = None if pacing.elapsed is None or pacing.used is None else one_decimal(pacing.elapsed - pacing.used)
-    effective = one_decimal((pace or 0.0) - charge(load, rate, candidate_minutes=candidate_minutes, penalty=penalty))
-    pacing_forecast = pacing.forecast
-    if rate is None and pacing.used is not None:
-        pacing_forecast = one_decimal(pacing.used + load.count * penalty)
-    state = _urgency_state(pacing, kind=kind, forecast=pacing_forecast, effective=effective, measured=rate is not None)
-    left = None if pacing.elapsed is None else one_decimal(100.0 - pacing.elapsed)
-    fraction = 1.0 if left is None else max(MIN_LEFT_FRACTION, left / 100)
-    five_hour_rate = rates.get("5h")
-    source: EstimateSource = rate.source if rate else ("penalty" if load.count else "none")
-    return Candidate(
-        pool=pool.id,
-        pool_label=pool.label,
-        provider=pool.provider,
-        model=rung.model,
-        reasoning=rung.reasoning,
-        model_policy=rung.source,
-        metered=pool.metered,
-        pace=pace,
-        effective_surplus=effective,
-        inflight=load.count,
-        cost_rank=pool.cost_rank,
-        five_hour_used_pct=five_hour.used,
-        projected_five_hour_pct=five_hour.projected,
-        forecast_five_hour_pct=five_hour.forecast,
-        five_hour_elapsed_pct=five_hour.elapsed,
-        five_hour_resets_at=five_hour.resets_at,
-        daily_used_pct=daily.used,
-        forecast_daily_pct=daily.forecast,
-        daily_elapsed_pct=daily.elapsed,
-        projected_weekly_pct=forecast("weekly", rates.get("weekly")).projected,
-        projected_monthly_pct=forecast("monthly", rates.get("monthly")).projected,
-        pacing_window=kind,
-        pacing_source=window.source if window else None,
-        pacing_used_pct=pacing.used,
-        pacing_elapsed_pct=pacing.elapsed,
-        pacing_left_pct=left,
-        pacing_resets_at=pacing.resets_at,
-        pace_resets_in_minutes=None if pacing.minutes_left is None else one_decimal(pacing.minutes_left),
-        projected_pacing_pct=pacing.projected,
-        forecast_pacing_pct=pacing_forecast,
-        rate_per_minute=five_hour_rate.pct_per_minute if five_hour_rate else None,
-        pacing_rate_per_minute=rate.pct_per_minute if rate else None,
-        estimate_source=source,
-        near_five_hour_limit=bool(near),
-        near_five_hour_penalty=False,
-        near_window=_first(pressed) or _first(near),
-        under_clock=bool(near) and not pressed,
-        forecast_gated=False,
-        forecast_over_limit=any(item.over for item in protecting.values()),
-        over_window=_first([kind for kind in PROTECTING_KINDS if protecting[kind].over]),
-        expiring_soon=state is not None,
-        urgency=one_decimal(effective / fraction) if state is not None else None,
-        urgency_state=state,
-        free=rung.free,
-        free_model=rung.model if rung.free else None,
-    )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from bullswarm_core.routing.checks import LIMIT_NAMES, Judged
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import Candidate, Decision, Exclusion
-from bullswarm_core.routing.forecast import MIN_LEFT_FRACTION
+from bullswarm_core.routing.measure import MIN_LEFT_FRACTION, left_fraction
 from bullswarm_core.routing.parts import Segment, joined, listed, pool, render, text
 from bullswarm_core.routing.policies.arrangement import Arrangement
 from bullswarm_core.routing.request import Request
@@ -185,9 +185,9 @@ def _busier(request: Request, arrangement: Arrangement) -> list[Segment]:
 
 def _unloaded(row: Candidate) -> float:
     pace = row.pace or 0.0
-    if row.urgency_state != "urgent" or row.pacing_left_pct is None:
+    if row.urgency_state != "urgent":
         return pace
-    return pace / max(MIN_LEFT_FRACTION, row.pacing_left_pct / 100)
+    return pace / left_fraction(row.pacing_left_pct)
 
 
 def _probes(excluded: Sequence[Exclusion]) -> list[Segment]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
 
 from bullswarm_core.routing.context import RoutingContext
@@ -42,7 +41,7 @@ def _with_last_mile(rows: Sequence[Candidate]) -> list[Candidate]:
         if not row.near_five_hour_limit or row.under_clock:
             return row
         others = behind - (row.pace is not None and row.pace > 0)
-        return replace(row, near_five_hour_penalty=True) if others else row
+        return row.penalised() if others else row
 
     return [mark(row) for row in rows]
 

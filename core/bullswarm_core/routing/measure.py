@@ -1,0 +1,171 @@
+"""Every number that one pool is judged by, as its candidate row.
+
+Formulas: seed "Pace and surplus", "Expiring-soon urgency", "The 5-hour window"; reference 1.4 with the readings of D2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from bullswarm_core.pools import Pool, Rate, Rung, Window, WindowKind
+from bullswarm_core.quota.windows import Readings, one_decimal, pacing_window
+from bullswarm_core.routing.decision import Candidate, EstimateSource, UrgencyState
+from bullswarm_core.routing.forecast import NOTHING_READ, WindowForecast, charge, forecast_window, load_of
+
+DRAINING_FORECAST_PCT = 95.0
+"""A pacing forecast at or above this and past its clock is draining (seed)."""
+UNMEASURED_URGENT_USED_PCT = 90.0
+"""Without a measured rate a pool may be urgent only up to this reading: 5 points of headroom below the draining
+line.
+"""
+LEAD_MINUTES: dict[WindowKind, float] = {"weekly": 24 * 60.0, "monthly": 72 * 60.0}
+"""How long before its reset a pacing window counts as expiring soon (seed: 24 hours, 3 days)."""
+MIN_LEFT_FRACTION = 0.005
+"""Floor of the urgency divisor, so that the last minutes of a window don't outrank everything without bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Protection:
+    """What the protecting windows say: the 5-hour one, and the day, which protects like it."""
+
+    five_hour: WindowForecast
+    daily: WindowForecast
+    near_window: WindowKind | None
+    under_clock: bool
+    over_window: WindowKind | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Pacing:
+    """What the pacing window and the pool's load say together."""
+
+    pace: float | None
+    effective: float
+    forecast: float | None
+    left: float | None
+    state: UrgencyState | None
+    urgency: float | None
+
+
+def measure(
+    pool: Pool, rung: Rung, current: Readings, *, now: datetime, candidate_minutes: float | None, penalty: float
+) -> Candidate:
+    """Every number that ``pool`` is judged by when it would run the task on ``rung`` now; ``current`` are its readings.
+
+    The one field that depends on other pools, ``near_five_hour_penalty``, is left False for the policy to set.
+    """
+    load = load_of(pool.inflight, now)
+    window = pacing_window(current, pool.pacing)
+    rate = _pacing_rate(pool, window)
+    forecasts: dict[WindowKind, WindowForecast] = {}
+    for (kind, scope), read in current.items():
+        if scope is None:
+            own = rate if read is window else pool.rates.get(kind)
+            forecasts[kind] = forecast_window(read, own, load=load, candidate_minutes=candidate_minutes, now=now)
+    protection = _protection(forecasts.get("5h", NOTHING_READ), forecasts.get("daily", NOTHING_READ))
+    paced = forecasts[window.kind] if window else NOTHING_READ
+    flat = load.count * penalty
+    taken = charge(load, rate, candidate_minutes=candidate_minutes, penalty=penalty)
+    pacing = _pacing(window, paced, rate=rate, taken=taken, flat=flat)
+    five_hour, daily, five_hour_rate = protection.five_hour, protection.daily, pool.rates.get("5h")
+    source: EstimateSource = rate.source if rate else ("penalty" if load.count else "none")
+    return Candidate(
+        pool=pool.id,
+        pool_label=pool.label,
+        provider=pool.provider,
+        model=rung.model,
+        reasoning=rung.reasoning,
+        model_policy=rung.source,
+        metered=pool.metered,
+        pace=pacing.pace,
+        effective_surplus=pacing.effective,
+        inflight=load.count,
+        cost_rank=pool.cost_rank,
+        five_hour_used_pct=five_hour.used,
+        projected_five_hour_pct=five_hour.projected,
+        forecast_five_hour_pct=five_hour.forecast,
+        five_hour_elapsed_pct=five_hour.elapsed,
+        five_hour_resets_at=five_hour.resets_at,
+        daily_used_pct=daily.used,
+        forecast_daily_pct=daily.forecast,
+        daily_elapsed_pct=daily.elapsed,
+        projected_weekly_pct=forecasts.get("weekly", NOTHING_READ).projected,
+        projected_monthly_pct=forecasts.get("monthly", NOTHING_READ).projected,
+        pacing_window=window.kind if window else None,
+        pacing_source=window.source if window else None,
+        pacing_used_pct=paced.used,
+        pacing_elapsed_pct=paced.elapsed,
+        pacing_left_pct=pacing.left,
+        pacing_resets_at=paced.resets_at,
+        pace_resets_in_minutes=None if paced.minutes_left is None else one_decimal(paced.minutes_left),
+        projected_pacing_pct=paced.projected,
+        forecast_pacing_pct=pacing.forecast,
+        rate_per_minute=five_hour_rate.pct_per_minute if five_hour_rate else None,
+        pacing_rate_per_minute=rate.pct_per_minute if rate else None,
+        estimate_source=source,
+        near_five_hour_limit=protection.near_window is not None,
+        near_five_hour_penalty=False,
+        near_window=protection.near_window,
+        under_clock=protection.under_clock,
+        forecast_gated=False,
+        forecast_over_limit=protection.over_window is not None,
+        over_window=protection.over_window,
+        expiring_soon=pacing.state is not None,
+        urgency=pacing.urgency,
+        urgency_state=pacing.state,
+        free=rung.free,
+        free_model=rung.model if rung.free else None,
+    )
+
+
+def _protection(five_hour: WindowForecast, daily: WindowForecast) -> _Protection:
+    """Judge the protecting windows; a window past its clock is named before one that is under it."""
+    both: tuple[tuple[WindowKind, WindowForecast], ...] = (("5h", five_hour), ("daily", daily))
+    near = [kind for kind, item in both if item.near]
+    pressed = [kind for kind, item in both if item.near and not item.under_clock]
+    over = [kind for kind, item in both if item.over]
+    named = pressed or near
+    return _Protection(
+        five_hour, daily, named[0] if named else None, bool(near) and not pressed, over[0] if over else None
+    )
+
+
+def _pacing(window: Window | None, item: WindowForecast, *, rate: Rate | None, taken: float, flat: float) -> _Pacing:
+    """Pace, forecast and urgency; ``taken`` is the load in points, ``flat`` what it is without a rate.
+
+    Without a pacing window the pool orders as 0 less its load.
+    """
+    pace = None if item.elapsed is None or item.used is None else one_decimal(item.elapsed - item.used)
+    effective = one_decimal((pace or 0.0) - taken)
+    forecast = one_decimal(item.used + flat) if rate is None and item.used is not None else item.forecast
+    left = None if item.elapsed is None else one_decimal(100.0 - item.elapsed)
+    state = _urgency_state(window, item, forecast=forecast, effective=effective, measured=rate is not None)
+    urgency = None if state is None else one_decimal(effective / left_fraction(left))
+    return _Pacing(pace, effective, forecast, left, state, urgency)
+
+
+def left_fraction(left_pct: float | None) -> float:
+    """What urgency divides by: the share of the window still to run, at least MIN_LEFT_FRACTION, 1 when unknown."""
+    return 1.0 if left_pct is None else max(MIN_LEFT_FRACTION, left_pct / 100)
+
+
+def _pacing_rate(pool: Pool, window: Window | None) -> Rate | None:
+    """Rate of the pacing window, else of the week, and of no other window (reference 1.4)."""
+    rate = pool.rates.get(window.kind) if window else None
+    return rate if rate is not None else pool.rates.get("weekly")
+
+
+def _urgency_state(
+    window: Window | None, item: WindowForecast, *, forecast: float | None, effective: float, measured: bool
+) -> UrgencyState | None:
+    """State of a pool whose pacing window is about to reset; None outside the lead time."""
+    if window is None or item.minutes_left is None or item.minutes_left > LEAD_MINUTES[window.kind]:
+        return None
+    if forecast is None or item.used is None:
+        return "normal"
+    if forecast >= DRAINING_FORECAST_PCT and (item.elapsed is None or forecast > item.elapsed):
+        return "draining"
+    if effective > 0 and (measured or item.used <= UNMEASURED_URGENT_USED_PCT):
+        return "urgent"
+    return "normal"
