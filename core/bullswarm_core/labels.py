@@ -1,0 +1,151 @@
+"""Display labels of pools: what people read and type instead of a pool id.
+
+Ids never change: credentials, meters, history and workflow records refer to them. A label is only for the eye: it is
+in no file that another program reads, and in JSON it stands beside the id (seed: pool display labels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from bullswarm_core.errors import StateError, UnknownNameError, UsageError
+from bullswarm_core.home import Home, file_lock, read_json, write_json
+
+VERSION = 1
+
+
+class Labels:
+    """The labels of one home: at most one per pool id, all different."""
+
+    __slots__ = ("_by_id",)
+
+    def __init__(self, by_id: Mapping[str, str] | None = None) -> None:
+        self._by_id = dict(by_id or {})
+
+    @classmethod
+    def load(cls, home: Home) -> Labels:
+        """Read pool-labels.json; no file means no labels. Raises StateError for one that cannot be understood."""
+        return cls(_labels_in(read_json(home.labels_file), home))
+
+    def items(self) -> list[tuple[str, str]]:
+        """Return (pool id, label) pairs by id."""
+        return sorted(self._by_id.items())
+
+    def of(self, pool_id: str) -> str | None:
+        """Return the label of a pool, or None."""
+        return self._by_id.get(pool_id)
+
+    def shown(self, pool_id: str) -> str:
+        """Return what people see for a pool: its label, else its id."""
+        return self._by_id.get(pool_id, pool_id)
+
+    def among(self, pool_ids: Collection[str]) -> Labels:
+        """Leave out a label that is the id of another of ``pool_ids``: that pool may have come after the label."""
+        taken = set(pool_ids)
+        return Labels({pool: label for pool, label in self._by_id.items() if label == pool or label not in taken})
+
+    def resolve(self, name: str, pool_ids: Collection[str]) -> str:
+        """Return the id of the pool that ``name``, an id or a label, stands for; raise UnknownNameError for no pool."""
+        if name in pool_ids:
+            return name
+        for pool_id, label in self._by_id.items():
+            if label == name and pool_id in pool_ids:
+                return pool_id
+        raise unknown_pool(name)
+
+    def in_text(self, text: str, pool_ids: Iterable[str] = ()) -> str:
+        """Return ``text`` for people: every pool id that stands as a word of its own becomes its label.
+
+        ``pool_ids`` are further ids that exist: inside ``claude-code:acme`` the id ``claude-code`` is not replaced.
+        """
+        if not self._by_id:
+            return text
+        import re
+
+        names = sorted(
+            {*self._by_id, *pool_ids}, key=len, reverse=True
+        )  # the longest first, so that none hides in another
+        choices = "|".join(re.escape(name) for name in names)
+        # No part of a longer id, of a path or of a model name; a full stop or colon may end the sentence behind it.
+        pattern = rf"(?<![\w:./@-])(?:{choices})(?![\w/@-]|[:.]\w)"
+        return re.sub(pattern, lambda found: self.shown(found.group()), text)
+
+
+def unknown_pool(name: str) -> UnknownNameError:
+    """Return the error for a name that is neither the id nor the label of a pool."""
+    return UnknownNameError(f'unknown pool "{name}" — bullswarm pools lists them')
+
+
+def set_label(home: Home, name: str, label: str, pool_ids: Collection[str]) -> str:
+    """Give the pool ``name`` (id or label) the label, and return its id.
+
+    Raises UnknownNameError for a name that is no pool, UsageError for a label that is empty, has spaces, or is taken.
+    """
+    if not label or not label.isprintable() or any(letter.isspace() for letter in label):
+        raise UsageError("pool label must be non-empty and contain no spaces")
+    home.ensure()
+    with _lock(home):
+        document = _document(home)
+        labels = _labels_in(document, home)
+        pool_id = Labels(labels).resolve(name, pool_ids)
+        if label in pool_ids and label != pool_id:
+            raise UsageError(f'pool label "{label}" is another pool\'s id')
+        for other, taken in sorted(labels.items()):
+            if taken == label and other != pool_id:
+                raise UsageError(f'pool label "{label}" is already used by {other}')
+        _write(home, document, {**labels, pool_id: label})
+    return pool_id
+
+
+def clear_label(home: Home, name: str, pool_ids: Collection[str]) -> tuple[str, str | None]:
+    """Take the label of the pool ``name`` (id or label) away; return its id and the label it had.
+
+    A pool that is gone but still has a label counts too. Raises UnknownNameError for a name that is no pool.
+    """
+    labels = _labels_in(read_json(home.labels_file), home)
+    pool_id = Labels(labels).resolve(name, {*pool_ids, *labels})
+    if pool_id not in labels:
+        return pool_id, None
+    with _lock(home):
+        document = _document(home)
+        labels = _labels_in(document, home)
+        label = labels.pop(pool_id, None)
+        _write(home, document, labels)
+    return pool_id, label
+
+
+def _lock(home: Home) -> Any:
+    return file_lock(home.root / "pool-labels.lock")
+
+
+def _document(home: Home) -> dict[str, Any]:
+    document = read_json(home.labels_file, default={})
+    _labels_in(document, home)
+    return dict(document)
+
+
+def _write(home: Home, document: dict[str, Any], labels: dict[str, str]) -> None:
+    write_json(home.labels_file, {"version": VERSION, **document, "labels": dict(sorted(labels.items()))})
+
+
+def _labels_in(document: Any, home: Home) -> dict[str, str]:
+    file = home.labels_file
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise StateError(f"{file}: the document is not a JSON object", hint="correct it, or move it aside")
+    version = document.get("version", VERSION)
+    if version != VERSION:
+        raise StateError(
+            f"{file} has version {version!r}, and this program knows version {VERSION}", hint="update bullswarm"
+        )
+    labels = document.get("labels", {})
+    if not isinstance(labels, dict):
+        raise StateError(
+            f"{file} field labels: {labels!r} is not a JSON object", hint="correct it, or move the file aside"
+        )
+    for pool_id, label in labels.items():
+        if not isinstance(label, str) or not label:
+            raise StateError(f"{file} field labels.{pool_id}: {label!r} is not a label", hint="correct or remove it")
+    return dict(labels)
