@@ -1,0 +1,197 @@
+"""The numbers of one ``pools`` row: a pool's meter, pace, load and state, with no task in mind (reference 1.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from bullswarm_core.pools import LANES, Effort, Inflight, Lane, Pool, Rate, Rung, Window, WindowKind
+from bullswarm_core.quota.windows import pacing_window, readings, spent, spent_window
+from bullswarm_core.routing.context import RoutingContext
+from bullswarm_core.routing.decision import Candidate, iso
+from bullswarm_core.routing.forecast import load_of, remaining_minutes
+from bullswarm_core.routing.measure import measure
+
+PoolState = Literal["ready", "disabled", "unavailable", "near-5h-limit", "burst-gated", "expiring-soon"]
+_SPEND_NAMES: Mapping[str, WindowKind] = {"fiveHour": "5h", "daily": "daily", "weekly": "weekly", "monthly": "monthly"}
+_NO_CONTEXT = RoutingContext()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOverview:
+    """One pool now: ``row`` holds its numbers without a candidate, ``pacing`` its pacing window, ``spent`` the spent
+    window that keeps it out longest.
+
+    ``free_models`` maps each tier with a free model to that model (None: the CLI's default).
+    """
+
+    pool: Pool
+    now: datetime
+    row: Candidate
+    state: PoolState
+    pacing: Window | None
+    spent: Window | None
+    free_models: Mapping[Effort, str | None]
+
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """The lanes that the pool takes, in their customary order."""
+        return tuple(lane for lane in LANES if lane in self.pool.lanes)
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as a camelCase object; the pool by id, its label beside it."""
+        pool, row = self.pool, self.row
+        return {
+            "pool": pool.id,
+            "poolLabel": pool.label,
+            "provider": pool.provider,
+            "enabled": pool.enabled,
+            "state": self.state,
+            "unavailable": pool.unavailable,
+            "costRank": pool.cost_rank,
+            "lanes": list(self.lanes),
+            "capabilities": sorted(pool.capabilities),
+            "tiers": {tier: _rung_document(rung) for tier, rung in pool.tiers.items()},
+            "freeModels": dict(self.free_models),
+            "metered": pool.metered,
+            "pace": row.pace,
+            "effectiveSurplus": row.effective_surplus,
+            "inflight": _load_document(pool.inflight, self.now),
+            "fiveHourUsedPct": row.five_hour_used_pct,
+            "fiveHourElapsedPct": row.five_hour_elapsed_pct,
+            "fiveHourResetsAt": iso(row.five_hour_resets_at),
+            "dailyUsedPct": row.daily_used_pct,
+            "dailyElapsedPct": row.daily_elapsed_pct,
+            "pacingWindow": row.pacing_window,
+            "pacingSource": row.pacing_source,
+            "pacingUsedPct": row.pacing_used_pct,
+            "pacingElapsedPct": row.pacing_elapsed_pct,
+            "pacingLeftPct": row.pacing_left_pct,
+            "paceResetsAt": iso(row.pacing_resets_at),
+            "paceResetsInMinutes": row.pace_resets_in_minutes,
+            "resetSource": _reset_source(self.pacing),
+            "projectedFiveHourPct": row.projected_five_hour_pct,
+            "projectedWeeklyPct": row.projected_weekly_pct,
+            "projectedMonthlyPct": row.projected_monthly_pct,
+            "projectedPacingPct": row.projected_pacing_pct,
+            "spend": _spend_document(pool.rates, row),
+            "expiringSoon": row.expiring_soon,
+            "urgency": row.urgency,
+            "urgencyState": row.urgency_state,
+            "nearFiveHourLimit": row.near_five_hour_limit,
+            "spentWindow": self.spent.kind if self.spent else None,
+            "backAt": iso(self.spent.resets_at) if self.spent else None,
+            "meterSnapshot": _snapshot(pool.windows, self.now),
+            "meterError": pool.meter_error,
+            "meterHoldUntil": iso(pool.meter_hold_until),
+        }
+
+
+def overview(pool: Pool, *, now: datetime, context: RoutingContext = _NO_CONTEXT) -> PoolOverview:
+    """The numbers of one ``pools`` row at ``now``; pure."""
+    current = readings(pool.windows, now)
+    row = measure(pool, Rung(), current, now=now, candidate_minutes=None, penalty=context.inflight_penalty_pct)
+    used_up = spent_window(current.values(), now)
+    free = {tier: rung.model for tier, rung in pool.tiers.items() if rung.free}
+    return PoolOverview(
+        pool=pool,
+        now=now,
+        row=row,
+        state=_state(pool, row, used_up),
+        pacing=pacing_window(current, pool.pacing),
+        spent=used_up,
+        free_models=free,
+    )
+
+
+def _state(pool: Pool, row: Candidate, used_up: Window | None) -> PoolState:
+    if not pool.enabled:
+        return "disabled"
+    if pool.unavailable is not None:
+        return "unavailable"
+    if used_up is not None:
+        return "burst-gated"
+    if row.expiring_soon:
+        return "expiring-soon"
+    return "near-5h-limit" if row.near_five_hour_limit else "ready"
+
+
+def _rung_document(rung: Rung) -> dict[str, Any]:
+    return {
+        "model": rung.model,
+        "reasoning": rung.reasoning,
+        "free": rung.free,
+        "refused": rung.refused,
+        "source": rung.source,
+    }
+
+
+def _load_document(inflight: tuple[Inflight, ...], now: datetime) -> dict[str, Any]:
+    load = load_of(inflight, now)
+    ages = [max(0.0, (now - record.started_at) / timedelta(minutes=1)) for record in inflight]
+    return {
+        "count": load.count,
+        "minutes": round(sum(ages), 1),
+        "remainingMinutes": round(load.minutes, 1) if load.remaining or not load.count else None,
+        "unknownExpected": load.unknown,
+        "records": [
+            {
+                "id": record.id,
+                "lane": record.lane,
+                "effort": record.effort,
+                "startedAt": iso(record.started_at),
+                "elapsedMinutes": round(age, 1),
+                "expectedMinutes": record.expected_minutes,
+                "remainingMinutes": remaining_minutes(record, now),
+            }
+            for record, age in zip(inflight, ages, strict=True)
+        ],
+    }
+
+
+def _spend_document(rates: Mapping[WindowKind, Rate], row: Candidate) -> dict[str, Any]:
+    spend: dict[str, Any] = {name: _rate_document(rates.get(kind)) for name, kind in _SPEND_NAMES.items()}
+    paced = rates.get(row.pacing_window) if row.pacing_window else None
+    spend["pacing"] = {"window": row.pacing_window, **_rate_document(paced or rates.get("weekly"))}
+    return spend
+
+
+def _rate_document(rate: Rate | None) -> dict[str, Any]:
+    return {
+        "ratePerMinute": rate.pct_per_minute if rate else None,
+        "source": rate.source if rate else None,
+        "samples": rate.samples if rate else 0,
+    }
+
+
+def _reset_source(window: Window | None) -> str | None:
+    """``provider`` or ``declared`` for a reset that is known, else None (reference 1.12)."""
+    if window is None or window.resets_at is None:
+        return None
+    return window.reset_source or "provider"
+
+
+def _snapshot(windows: tuple[Window, ...], now: datetime) -> dict[str, Any] | None:
+    """Every window as it was read, the void ones too, so that a surprise can be traced; None without any reading."""
+    if not windows:
+        return None
+    captured = [window.captured_at for window in windows if window.captured_at is not None]
+    return {
+        "capturedAt": iso(max(captured, default=None)),
+        "windows": [
+            {
+                "kind": window.kind,
+                "usedPct": window.used_pct,
+                "resetsAt": iso(window.resets_at),
+                "lengthSec": window.length.total_seconds() if window.length else None,
+                "scope": window.scope,
+                "source": window.source,
+                "resetSource": window.reset_source,
+                "current": window.resets_at is None or window.resets_at > now,
+                "spent": spent(window, now, model=window.scope),
+            }
+            for window in windows
+        ],
+    }

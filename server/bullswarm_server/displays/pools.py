@@ -1,0 +1,123 @@
+"""The lines of ``bullswarm pools`` (seed: "How the decision shows its work"; reference 1.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bullswarm_core.pools import EFFORTS
+from bullswarm_core.routing.overview import PoolOverview
+from bullswarm_core.routing.text import duration, number
+from bullswarm_server.displays.text import Style, one_line
+
+_PLAIN = Style(colour=False)
+_MINUTE_SECONDS = 60
+
+
+def pool_lines(overviews: Sequence[PoolOverview], *, style: Style = _PLAIN) -> list[str]:
+    """One line per pool, the names padded to one width; labels in place of ids."""
+    names = [one_line(item.pool.shown_name) for item in overviews]
+    width = max((len(name) for name in names), default=0)
+    return [f"{name:<{width}} {_columns(item, style)}" for name, item in zip(names, overviews, strict=True)]
+
+
+def _columns(item: PoolOverview, style: Style) -> str:
+    columns = [
+        f"cost={item.pool.cost_rank}",
+        f"lanes={'/'.join(item.lanes) or '-'}",
+        _meter(item),
+        f"surplus={_surplus(item)}",
+        f"inflight={item.row.inflight}",
+        *_five_hour(item),
+        *_daily(item),
+        *_free(item),
+        _state(item, style),
+    ]
+    return " ".join(columns)
+
+
+def _meter(item: PoolOverview) -> str:
+    window = item.pacing
+    if window is None or window.used_pct is None:
+        return "unmetered"
+    elapsed = item.row.pacing_elapsed_pct
+    clock = "?" if elapsed is None else f"{number(elapsed)}%"
+    return f"{window.kind} used {number(window.used_pct)}% elapsed {clock} [{_source(item)}]"
+
+
+def _source(item: PoolOverview) -> str:
+    source = item.pacing.source if item.pacing else "stale"
+    if source != "stale":
+        return source
+    notes = "stale"
+    if item.pool.meter_error:
+        notes += f" · {one_line(item.pool.meter_error)}"
+    hold = item.pool.meter_hold_until
+    if hold is not None and hold > item.now:
+        notes += f", retry in {duration((hold - item.now).total_seconds() / _MINUTE_SECONDS)}"
+    return notes
+
+
+def _surplus(item: PoolOverview) -> str:
+    if item.row.pace is not None:
+        return number(item.row.pace)
+    return "-" if item.pool.metered else "0"
+
+
+def _five_hour(item: PoolOverview) -> list[str]:
+    row = item.row
+    return _protecting("5h", row.five_hour_used_pct, row.projected_five_hour_pct, row.five_hour_elapsed_pct)
+
+
+def _daily(item: PoolOverview) -> list[str]:
+    row = item.row
+    return _protecting("daily", row.daily_used_pct, row.forecast_daily_pct, row.daily_elapsed_pct)
+
+
+def _protecting(name: str, used: float | None, projected: float | None, elapsed: float | None) -> list[str]:
+    if used is None:
+        return []
+    moved = "" if projected is None or number(projected) == number(used) else f"->{number(projected)}%"
+    column = [f"{name}={number(used)}%{moved}"]
+    return column if elapsed is None else [*column, f"({number(elapsed)}% elapsed)"]
+
+
+def _free(item: PoolOverview) -> list[str]:
+    """``free=<model>`` when every tier runs that free model, else one entry per tier that does."""
+    free = {tier: one_line(model or "default") for tier, model in item.free_models.items()}
+    if not free:
+        return []
+    if len(free) == len(item.pool.tiers) and len(set(free.values())) == 1:
+        return [f"free={next(iter(free.values()))}"]
+    return ["free=" + ",".join(f"{tier}:{free[tier]}" for tier in EFFORTS if tier in free)]
+
+
+def _state(item: PoolOverview, style: Style) -> str:
+    if item.state == "disabled":
+        return style.faint("disabled")
+    if item.state == "unavailable":
+        return style.bad(f"unavailable: {one_line(item.pool.unavailable or '')}")
+    if item.state == "burst-gated":
+        return style.bad(f"BURST-GATED{_limit(item)}")
+    words = ["NEAR-5H-LIMIT"] if item.row.near_window == "5h" else []
+    if item.row.near_window == "daily":
+        words.append("NEAR-DAILY-LIMIT")
+    if item.row.expiring_soon:
+        words.append(_expiring(item))
+    return style.warn(" ".join(words)) if words else style.good("ready")
+
+
+def _limit(item: PoolOverview) -> str:
+    """Which window is spent and when it returns; the bare word is the 5-hour window with no known reset."""
+    if item.spent is None:
+        return ""
+    kind = item.spent.kind
+    if item.spent.resets_at is None:
+        return "" if kind == "5h" else f" ({kind} limit)"
+    left = duration((item.spent.resets_at - item.now).total_seconds() / _MINUTE_SECONDS)
+    return f" ({kind} limit, resets in {left})"
+
+
+def _expiring(item: PoolOverview) -> str:
+    row = item.row
+    text = f"resets in {duration(row.pace_resets_in_minutes or 0.0)} EXPIRING-SOON urgency={round(row.urgency or 0.0)}"
+    return f"{text} draining" if row.urgency_state == "draining" else text
