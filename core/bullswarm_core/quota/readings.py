@@ -64,7 +64,7 @@ class Reading:
 
 
 def load_reading(home: Home, pool_id: str, *, now: datetime) -> Reading:
-    """Return the last reading of a pool; a window's source tells its age: ``live`` to 5 min, ``cache`` to 60, ``stale``."""
+    """Return a pool's last reading; a window's source tells its age: ``live`` to 5 min, ``cache`` to 60, ``stale``."""
     try:
         document = read_json(home.meter_file(pool_id))
     except StateError as error:
