@@ -6,7 +6,7 @@ Everything here was tried with the versions that package.json pins.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,11 @@ _FAKE_KEY = "stub-key"
 class Setup:
     """One agent CLI. `prepare(home, url)` writes its settings into a fresh home and gives the environment it needs.
 
-    `write_file`, `run_shell` and `read_file` make an answer that calls the agent's own tool; give absolute paths, which
-    Command Code insists on. `usage_limit`,
-    `rate_limit`, `unauthorized` and `overloaded` make the error that its vendor sends; `usage_limit(None)` names no
-    time of reset. The prepared settings bound the agent's retries, so that every failure ends within seconds.
+    The settings bound the agent's retries, so that every failure ends within seconds (44 with Grok, 37 with Command
+    Code, which has no such setting). `write_file`, `run_shell` and `read_file` make an answer that calls the agent's
+    own tool; give absolute paths, which Command Code insists on. `usage_limit`, `rate_limit`, `unauthorized` and
+    `overloaded` make the error that its vendor sends; `usage_limit(None)` names no time of reset. `window_headers`
+    go beside an answer and say that 83 % of the 5-hour window is used; only Claude's vendor tells that way.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Setup:
     rate_limit: Callable[[], Fail]
     unauthorized: Callable[[], Fail]
     overloaded: Callable[[], Fail]
+    window_headers: Callable[[datetime], dict[str, str]] = lambda reset: {}
 
 
 # --- Claude Code
@@ -61,18 +63,22 @@ def _anthropic_error(status: int, kind: str, message: str, headers: Mapping[str,
 
 
 def _claude_usage_limit(reset: datetime | None) -> Fail:
-    unified = {
-        "status": "rejected",
+    headers = _claude_windows("rejected", 1.0, reset)
+    return _anthropic_error(429, "rate_limit_error", "This request would exceed your account's rate limit.", headers)
+
+
+def _claude_windows(status: str, used: float, reset: datetime | None) -> dict[str, str]:
+    windows = {
+        "status": status,
         "representative-claim": "five_hour",
-        "5h-status": "rejected",
-        "5h-utilization": "1",
+        "5h-status": status,
+        "5h-utilization": str(used),
         "7d-status": "allowed",
         "7d-utilization": "0.62",
     }
     if reset is not None:
-        unified |= {"reset": _unix(reset), "5h-reset": _unix(reset), "7d-reset": str(int(reset.timestamp()) + 300_000)}
-    headers = {f"anthropic-ratelimit-unified-{name}": value for name, value in unified.items()}
-    return _anthropic_error(429, "rate_limit_error", "This request would exceed your account's rate limit.", headers)
+        windows |= {"reset": _unix(reset), "5h-reset": _unix(reset), "7d-reset": _unix(reset + timedelta(days=3))}
+    return {f"anthropic-ratelimit-unified-{name}": value for name, value in windows.items()}
 
 
 CLAUDE = Setup(
@@ -90,6 +96,7 @@ CLAUDE = Setup(
     ),
     unauthorized=lambda: _anthropic_error(401, "authentication_error", "Invalid bearer token"),
     overloaded=lambda: _anthropic_error(529, "overloaded_error", "Overloaded"),
+    window_headers=lambda reset: _claude_windows("allowed_warning", 0.83, reset),
 )
 
 
@@ -256,7 +263,7 @@ COMMAND_CODE = Setup(
     name="command-code",
     binary="command-code",
     model="stub/stub-model",
-    reads_stdin=False,
+    reads_stdin=True,
     prepare=_prepare_command_code,
     write_file=lambda path, text: call_tool("write_file", file_path=path, content=text),
     run_shell=lambda command: call_tool("shell_command", command=command),

@@ -54,6 +54,11 @@ def _reset() -> datetime:
 CASES = (
     Case("text", "a text answer", lambda setup, path: [say("The answer is 42.")]),
     Case(
+        "warned",
+        "a text answer, beside which the vendor says how much of a window is used",
+        lambda setup, path: [say("The answer is 42.", headers=setup.window_headers(_reset()))],
+    ),
+    Case(
         "tool",
         "writes hello.txt, runs a command, then answers",
         lambda setup, path: [
@@ -120,7 +125,7 @@ def launch_line(setup: Setup, case: Case) -> list[str]:
         case "command-code":
             leave = [] if case.denied else ["--yolo"]
             fixed = ["--output-format", "json", "-m", setup.model, "-t", "--skip-onboarding", "--no-auto-update"]
-            return ["command-code", "-p", _PROMPT, *fixed, *leave]
+            return ["command-code", "-p", *fixed, *leave]
     raise ValueError(f"no launch line for {setup.name}")
 
 

@@ -27,11 +27,15 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Text, then tool calls; either may be missing, and an answer with neither is the empty answer."""
+    """Text, then tool calls; either may be missing, and an answer with neither is the empty answer.
+
+    `headers` are sent beside it: vendors tell the state of their windows there.
+    """
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +78,9 @@ Script = Sequence[Turn | Callable[[ModelRequest], Turn]]
 SCRIPT_IS_OVER = Answer(text="The script is over.")
 
 
-def say(text: str, *, usage: Usage | None = None) -> Answer:
+def say(text: str, *, usage: Usage | None = None, headers: Mapping[str, str] | None = None) -> Answer:
     """Answer with text, which ends the agent's turn."""
-    return Answer(text=text, usage=usage or Usage())
+    return Answer(text=text, usage=usage or Usage(), headers=dict(headers or {}))
 
 
 def say_nothing() -> Answer:

@@ -223,9 +223,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, answer: Answer, request: ModelRequest) -> None:
         protocol, unique = _PROTOCOLS[request.path], uuid.uuid4().hex
         if request.body.get("stream"):
-            self._send_events(protocol.stream(answer, request, unique))
+            self._send_events(protocol.stream(answer, request, unique), answer.headers)
         else:
-            self._send_json(200, protocol.whole(answer, request, unique))
+            self._send_json(200, protocol.whole(answer, request, unique), answer.headers)
 
     def _path(self) -> str:
         return self.path.partition("?")[0]
@@ -245,12 +245,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.model.record(request)
         return request
 
-    def _send_events(self, events: Iterator[str]) -> None:
+    def _send_events(self, events: Iterator[str], headers: Mapping[str, str] | None = None) -> None:
         self.close_connection = True
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Cache-Control", "no-cache")
         self.send_header("Connection", "close")
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         self.end_headers()
         for event in events:
             self.wfile.write(event.encode())

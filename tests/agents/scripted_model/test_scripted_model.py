@@ -101,6 +101,14 @@ def test_a_failure_goes_on_and_carries_its_headers() -> None:
         assert len(model.prompts()) == 2
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_may_carry_headers(stream: bool) -> None:
+    with ScriptedModel([say("Done.", headers={"x-window": "0.4"})]) as model:
+        body = json.dumps({"tools": TOOLS, "stream": stream, "messages": [user("go")]}).encode()
+        with urllib.request.urlopen(urllib.request.Request(model.url + CHAT, body)) as answer:
+            assert answer.headers["x-window"] == "0.4"
+
+
 def test_an_empty_answer_holds_no_text() -> None:
     with ScriptedModel([say_nothing()]) as model:
         assert json.loads(ask(model.url, MESSAGES, messages=[user("go")]))["content"] == []
