@@ -1,4 +1,4 @@
-"""Puts together what routing judges: each pool's connector, the person's decisions, its meter and its load, at one time."""
+"""Puts together what routing judges: each pool's connector, the person's decisions, its meter and its load."""
 
 from __future__ import annotations
 
@@ -47,6 +47,21 @@ def assemble_pools(
         )
         for profile in found
     )
+
+
+def current_pools(
+    home: Home,
+    profiles: Iterable[PoolProfile],
+    settings: Settings,
+    *,
+    now: datetime,
+    labels: Labels = _NO_LABELS,
+    inflight: Mapping[str, tuple[Inflight, ...]] | None = None,
+) -> tuple[Pool, ...]:
+    """Return one Pool per profile with the meters of the home as they are now; reads files and changes none."""
+    found = tuple(profiles)
+    meters = read_meters(home, [profile.id for profile in found], now=now)
+    return assemble_pools(found, settings, now=now, labels=labels, meters=meters, inflight=inflight)
 
 
 def read_meters(home: Home, pool_ids: Iterable[str], *, now: datetime) -> dict[str, Reading]:
