@@ -24,7 +24,11 @@ DeniedBy = Literal["cli", "system"]
 
 @dataclass(frozen=True, slots=True)
 class ExitFacts:
-    """How a worker's process ended; bytes are what it wrote, seconds are awake seconds (sleep is not counted)."""
+    """How a worker's process ended; bytes are of its stdout, seconds are awake seconds (sleep is not counted).
+
+    ``confinement_why`` says why a wanted confinement was not to be had or is weaker here; ``capture_error`` names the
+    file and the reason when a disk refused output (the worker went on, ``dropped_bytes`` counts what is in no file).
+    """
 
     reason: EndReason
     exit_code: int | None = None
@@ -40,6 +44,8 @@ class ExitFacts:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     confinement: str = "none"
+    confinement_why: str = ""
+    capture_error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +80,8 @@ class ProviderError:
 class LimitSignal:
     """A machine-readable notice that a quota window refused the work (Claude's ``rate_limit_event``, say).
 
-    ``window`` is a window kind of ours where the provider's name has one, else the provider's own name; ``scope`` is the
-    model family that the window belongs to; ``used_pct`` is in percent.
+    ``window`` is a window kind of ours where the provider's name has one, else the provider's own name; ``scope`` is
+    the model family that the window belongs to; ``used_pct`` is in percent.
     """
 
     window: str | None
@@ -88,8 +94,8 @@ class LimitSignal:
 class Denial:
     """A tool call that was refused: by the CLI and its permissions, or by the operating system.
 
-    ``by`` "system" is read from the tool's own complaint ("Read-only file system"): with a confinement around the worker it
-    was that; without one it is an ordinary failure of the tool.
+    ``by`` "system" is read from the tool's own complaint ("Read-only file system"): with a confinement around the
+    worker it was that; without one it is an ordinary failure of the tool.
     """
 
     tool: str
@@ -103,13 +109,13 @@ class StreamFacts:
     """Everything that one attempt's event stream said.
 
     ``terminal`` is True when the CLI's last-word event arrived, ``terminal_error`` when that event reports a failure.
-    ``channel`` is the provider's error channel (reference judging 4.1), the only text in which limit and sign-in phrases
-    are read. ``answered_after_tools`` is False when the stream ends in a tool call. ``worked`` is False when the provider
-    reports a turn that produced nothing.
+    ``channel`` is the provider's error channel (reference judging 4.1), the only text in which limit and sign-in
+    phrases are read. ``answered_after_tools`` is False when the stream ends in a tool call. ``worked`` is False when
+    the provider reports a turn that produced nothing.
 
-    ``openings`` are the first 60 characters of what the agent said, white space collapsed (the first and the last 64 texts).
-    ``event_stream`` is False for a CLI that prints plain text. ``plain_text`` is the tail of stdout that was no event, at
-    most 4,000 characters. ``denial_count`` counts the denials beyond those that are kept, too.
+    ``openings`` are the first 60 characters of what the agent said, white space collapsed (the first and the last 64
+    texts). ``event_stream`` is False for a CLI that prints plain text. ``plain_text`` is the tail of stdout that was
+    no event, at most 4,000 characters. ``denial_count`` counts the denials beyond those that are kept, too.
     """
 
     session_id: str | None = None

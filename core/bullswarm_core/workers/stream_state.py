@@ -1,0 +1,349 @@
+"""What a reader knows so far: one method per word that a rule may emit, and bounded memory for each of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from bullswarm_core.workers import stream_values as values
+from bullswarm_core.workers.facts import AnswerSource, Denial, LimitSignal, ProviderError, StreamFacts, Tokens
+from bullswarm_core.workers.stream_keep import MAX_ANSWER_CHARS, CappedText, FirstLast
+from bullswarm_core.workers.stream_table import Rule, StreamTable
+
+# Reference judging 4.1: texts are compared by their first 60 characters, white space collapsed.
+OPENING_CHARS = 60
+_KEPT = 64
+_KEPT_ERRORS = 32
+_KEPT_EDITS = 2_000
+_KEPT_CALLS = 1_024
+_MAX_NAME = 300
+_MAX_PATH = 4_096
+# The words of the operating system's own refusals, as shells, Node and Python print them for EACCES, EPERM and EROFS.
+_SYSTEM_REFUSAL = re.compile(
+    r"\b(?:EACCES|EPERM|EROFS)\b|permission denied|operation not permitted|read-only file ?system", re.IGNORECASE
+)
+_COUNTERS = ("input", "cacheRead", "cacheWrite", "output", "reasoning")
+
+
+def opening(text: str) -> str:
+    """Return the first 60 characters of a text with white space collapsed (reference judging 4.1)."""
+    return " ".join(text[: OPENING_CHARS * 8].split())[:OPENING_CHARS]
+
+
+class StreamState:
+    """Takes the values that rules read from events; ``facts()`` may be asked at any time."""
+
+    __slots__ = (
+        "_answered", "_calls", "_cost", "_counters", "_denial_total", "_denials", "_edits", "_errors", "_group",
+        "_has_text", "_last_answer", "_limits", "_message", "_model", "_openings", "_stop_reason", "_table",
+        "_terminal", "_terminal_error", "_terminal_group", "_tool_calls", "_tool_since_text", "_turn_id", "_turns", "session_id",
+    )  # fmt: skip
+
+    def __init__(self, table: StreamTable) -> None:
+        self._table = table
+        self.session_id: str | None = None
+        self._model: str | None = None
+        self._message = CappedText()
+        self._group: str | None = None
+        self._has_text = False
+        self._tool_since_text = False
+        self._answered = True
+        self._openings: FirstLast[str] = FirstLast(_KEPT)
+        self._calls: dict[str, tuple[str, str | None]] = {}
+        self._tool_calls = 0
+        self._edits: dict[str, None] = {}
+        self._denials: dict[str, Denial] = {}
+        self._denial_total = 0
+        self._errors: FirstLast[ProviderError] = FirstLast(_KEPT_ERRORS)
+        self._limits: FirstLast[LimitSignal] = FirstLast(_KEPT_ERRORS)
+        self._counters: dict[str, int] = {}
+        self._cost: float | None = None
+        self._turns = 0
+        self._turn_id: Any = None
+        self._terminal = False
+        self._terminal_error = False
+        self._terminal_group: str | None = None
+        self._last_answer: str | None = None
+        self._stop_reason: str | None = None
+
+    # --- the words of the tables
+
+    def session(self, got: Mapping[str, Any], rule: Rule) -> None:
+        self.session_id = _name(got["id"]) or self.session_id
+
+    def model(self, got: Mapping[str, Any], rule: Rule) -> None:
+        self._model = _name(got["name"]) or self._model
+
+    def turn(self, got: Mapping[str, Any], rule: Rule) -> None:
+        identity = got.get("id")
+        if identity is None or identity != self._turn_id:
+            self._turns += 1
+            self._turn_id = identity
+            self._goes_on()
+
+    def text(self, got: Mapping[str, Any], rule: Rule) -> None:
+        said, group = got["text"], got.get("group")
+        if not isinstance(said, str) or rule.side:
+            return
+        joins = (
+            not self._tool_since_text if self._table.joins_consecutive else group is not None and group == self._group
+        )
+        if not (joins and self._has_text):
+            self._close_message()
+            self._group = group if isinstance(group, str) else None
+        elif self._table.separator:
+            self._message.add(self._table.separator)
+        self._message.add(said)
+        self._has_text, self._tool_since_text = True, False
+        if not self._table.joins_consecutive:
+            self._say(said)
+        if not said.isspace() and said:
+            self._answered = True
+            self._goes_on()
+
+    def tool_call(self, got: Mapping[str, Any], rule: Rule) -> None:
+        identity = _name(got.get("id"))
+        known = identity is not None and identity in self._calls
+        self._remember(identity, got)
+        if not known:
+            self._tool_calls += 1
+            if not rule.side:
+                self._answered, self._tool_since_text = False, True
+                self._goes_on()
+
+    def tool_result(self, got: Mapping[str, Any], rule: Rule) -> None:
+        if got.get("failed") and _SYSTEM_REFUSAL.search(reason := values.text(got.get("text"))):
+            self._deny(_name(got.get("id")), _name(got.get("name")), _path(got.get("target")), reason, by_system=True)
+
+    def edit(self, got: Mapping[str, Any], rule: Rule) -> None:
+        path = got.get("path") or self._calls.get(_name(got.get("id")) or "", ("", None))[1]
+        if isinstance(path, str) and path and len(self._edits) < _KEPT_EDITS:
+            self._edits[values.clean(path[:_MAX_PATH])] = None
+
+    def usage(self, got: Mapping[str, Any], rule: Rule) -> None:
+        counters = {name: number for name in _COUNTERS if (number := values.count(got.get(name))) is not None}
+        for name, parts in rule.inclusive:
+            if name in counters:
+                counters[name] = max(0, counters[name] - sum(counters.get(part, 0) for part in parts))
+        cost = values.number(got.get("costUsd"))
+        if rule.sums:
+            counters = {
+                name: counters.get(name, 0) + self._counters.get(name, 0) for name in {**counters, **self._counters}
+            }
+            cost = self._cost if cost is None else cost + (self._cost or 0.0)
+        if counters:
+            self._counters = counters
+        self._cost = self._cost if cost is None else cost
+
+    def denial(self, got: Mapping[str, Any], rule: Rule) -> None:
+        target, reason = _path(got.get("target")), values.text(got.get("reason"))
+        self._deny(_name(got.get("id")), _name(got.get("tool")), target, reason, by_system=False)
+
+    def error(self, got: Mapping[str, Any], rule: Rule) -> None:
+        self.add_error(_error(got, rule))
+
+    def limit(self, got: Mapping[str, Any], rule: Rule) -> None:
+        signal = LimitSignal(
+            window=_name(got.get("window")),
+            resets_at=got.get("resetsAt"),
+            used_pct=got.get("usedPct"),
+            scope=_name(got.get("scope")),
+        )
+        if not self._limits.find(signal):
+            self._limits.add(signal)
+
+    def terminal(self, got: Mapping[str, Any], rule: Rule, failed: bool) -> None:
+        answer, turns = got.get("answer"), values.count(got.get("turns"))
+        self._terminal, self._terminal_error = True, failed
+        self._last_answer = answer if isinstance(answer, str) and not failed else None
+        self._terminal_group = _name(got.get("group"))
+        self._stop_reason = _name(got.get("stopReason"))
+        self._turns = self._turns if turns is None else turns
+        if not failed:
+            self._recover()
+
+    # --- what the words have in common
+
+    def add_error(self, error: ProviderError) -> None:
+        """Keep an error; one that was told before is told again with what both know."""
+        for known in self._errors:
+            if known.text == error.text:
+                self._errors.replace(known, _merged(known, error))
+                return
+        self._errors.add(error)
+
+    def _goes_on(self) -> None:
+        """There is progress: an earlier last word was not the last, and what failed before it did not end the run."""
+        if self._terminal:
+            self._terminal = self._terminal_error = False
+            self._last_answer = self._terminal_group = None
+        if self._errors:
+            self._recover()
+
+    def _recover(self) -> None:
+        for known in [error for error in self._errors if error.fatal]:
+            self._errors.replace(known, replace(known, fatal=False))
+
+    def _say(self, said: str) -> None:
+        start = opening(said)
+        if start and not self._openings.find(start):
+            self._openings.add(values.clean(start))
+
+    def _close_message(self) -> None:
+        if self._table.joins_consecutive:
+            self._say(self._message.opening(OPENING_CHARS * 8))
+        self._message = CappedText()
+
+    def _remember(self, identity: str | None, got: Mapping[str, Any]) -> None:
+        if identity is None:
+            return
+        name, target = self._calls.pop(identity, ("", None))
+        self._calls[identity] = (_name(got.get("name")) or name, _path(got.get("target")) or target)
+        if len(self._calls) > _KEPT_CALLS:
+            self._calls.pop(next(iter(self._calls)))
+
+    def _deny(
+        self, identity: str | None, tool: str | None, target: str | None, reason: str, *, by_system: bool
+    ) -> None:
+        called, aimed_at = self._calls.get(identity, ("", None)) if identity else ("", None)
+        denial = Denial(tool or called, reason, target or aimed_at, "system" if by_system else "cli")
+        key = identity or f"\0{denial.tool}\0{denial.target}\0{reason}"
+        known = self._denials.get(key)
+        if known is not None:
+            self._denials[key] = Denial(
+                known.tool or denial.tool,
+                known.reason or denial.reason,
+                known.target or denial.target,
+                "cli" if "cli" in (known.by, denial.by) else "system",
+            )
+            return
+        self._denial_total += 1
+        if len(self._denials) < _KEPT:
+            self._denials[key] = denial
+
+    # --- what is known
+
+    def facts(self) -> StreamFacts:
+        """Return what the events said so far; counts of lines are the reader's to add."""
+        answer, source = self._answer()
+        openings = tuple(self._openings)
+        if self._table.joins_consecutive and (last := opening(self._message.opening(OPENING_CHARS * 8))):
+            openings = (*openings, values.clean(last))
+        tokens = _tokens(self._counters)
+        return StreamFacts(
+            session_id=self.session_id,
+            model=self._model,
+            answer=answer,
+            answer_source=source,
+            terminal=self._terminal,
+            terminal_error=self._terminal_error,
+            stop_reason=self._stop_reason,
+            errors=tuple(self._errors),
+            limits=tuple(self._limits),
+            denials=tuple(self._denials.values()),
+            denial_count=self._denial_total,
+            edits=tuple(self._edits),
+            tool_calls=self._tool_calls,
+            turns=self._turns,
+            tokens=tokens,
+            cost_usd=self._cost,
+            answered_after_tools=self._answered or bool(self._last_answer and self._last_answer.strip()),
+            worked=self._tool_calls > 0
+            or tokens is None
+            or bool(tokens.output or tokens.reasoning)
+            or tokens.output is None,
+            openings=openings,
+        )
+
+    def _answer(self) -> tuple[str, AnswerSource]:
+        if self._last_answer is not None:
+            capped = CappedText(cap=MAX_ANSWER_CHARS)
+            capped.add(self._last_answer)
+            return capped.text(), "terminal" if self._last_answer else "none"
+        other_group = self._terminal_group is not None and self._terminal_group != self._group
+        answer = "" if other_group else self._message.text()
+        return answer, "messages" if answer else "none"
+
+
+Apply = Callable[[Any, Any], None]
+
+
+def compile_actions(table: StreamTable, state: StreamState) -> dict[str, tuple[Apply, ...]]:
+    """Bind a table's rules to a state: event kind → what to do with an event of it."""
+    return {kind: tuple(_action(rule, state) for rule in rules) for kind, rules in table.rules.items()}
+
+
+def _action(rule: Rule, state: StreamState) -> Apply:
+    method = state.error if rule.emit in ("error", "retry", "warning") else getattr(state, rule.emit)
+    conditions, item_conditions, fields, for_each = rule.conditions, rule.item_conditions, rule.fields, rule.for_each
+
+    def emit(event: Any, item: Any) -> None:
+        got = {name: get(event, item) for name, get in fields}
+        if rule.emit == "terminal":
+            failed = any(all(test(get(event, item)) for get, test in one) for one in rule.failed_when)
+            state.terminal(got, rule, failed)
+        else:
+            method(got, rule)
+
+    def apply(event: Any, _: Any) -> None:
+        for get, test in conditions:
+            if not test(get(event, None)):
+                return
+        if for_each is None:
+            emit(event, None)
+            return
+        items = for_each(event, None)
+        if type(items) is list:
+            for item in items:
+                for get, test in item_conditions:
+                    if not test(get(event, item)):
+                        break
+                else:
+                    emit(event, item)
+
+    return apply
+
+
+def _name(value: Any) -> str | None:
+    """Give an identifier as text: a non-empty string, cut at 300 characters, or a whole number."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= values.MAX_COUNT:
+        return str(value)
+    return values.clean(value[:_MAX_NAME]) if isinstance(value, str) and value else None
+
+
+def _path(value: Any) -> str | None:
+    return values.text(value)[:_MAX_PATH] or None
+
+
+def _error(got: Mapping[str, Any], rule: Rule) -> ProviderError:
+    status = values.count(got.get("status"))
+    wait = values.number(got.get("retryAfterSec"))
+    return ProviderError(
+        text=values.text(got.get("text")),
+        status=status if status is not None and 100 <= status <= 599 else None,
+        code=_name(got.get("code")),
+        retry_after_sec=wait if wait is not None and wait >= 0 else None,
+        fatal=rule.emit == "error",
+        warning=rule.emit == "warning",
+        mirrors_reply=rule.mirrors_reply,
+    )
+
+
+def _merged(known: ProviderError, again: ProviderError) -> ProviderError:
+    return ProviderError(
+        text=known.text,
+        status=known.status if again.status is None else again.status,
+        code=known.code or again.code,
+        retry_after_sec=known.retry_after_sec if again.retry_after_sec is None else again.retry_after_sec,
+        fatal=known.fatal or again.fatal,
+        warning=known.warning and again.warning,
+        mirrors_reply=known.mirrors_reply and again.mirrors_reply,
+    )
+
+
+def _tokens(counters: Mapping[str, int]) -> Tokens | None:
+    if not counters:
+        return None
+    return Tokens(*(counters.get(name) for name in _COUNTERS))
