@@ -11,7 +11,7 @@ from dataclasses import replace
 from bullswarm_core.routing.checks import LIMIT_NAMES, Judged
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import Candidate, Decision, Exclusion
-from bullswarm_core.routing.measure import MIN_LEFT_FRACTION, left_fraction
+from bullswarm_core.routing.measure import left_fraction
 from bullswarm_core.routing.parts import Segment, joined, listed, pool, render, text
 from bullswarm_core.routing.policies.arrangement import Arrangement
 from bullswarm_core.routing.request import Request
@@ -75,11 +75,10 @@ def surplus(row: Candidate) -> str:
 
 
 def _urgency_note(row: Candidate) -> str:
-    left = max(row.pacing_left_pct or 0.0, MIN_LEFT_FRACTION * 100)
     noun = _WINDOW_NOUNS[row.pacing_window or "weekly"]
     return (
         f"resets in {duration(row.pace_resets_in_minutes or 0.0)}, surplus {surplus(row)}"
-        f" over {number(left)}% of the {noun} left → urgency {round(row.urgency or 0.0)},"
+        f" over {number(row.pacing_left_pct or 0.0)}% of the {noun} left → urgency {round(row.urgency or 0.0)},"
         f" forecast {number(row.forecast_pacing_pct or 0.0)}%"
     )
 

@@ -57,5 +57,10 @@ def score(row: Candidate) -> float:
     return row.urgency if row.urgency_state == "urgent" and row.urgency is not None else row.effective_surplus
 
 
-def _preference(row: Candidate) -> tuple[Group, float, str]:
-    return (_group(row), -score(row), row.pool)
+def _preference(row: Candidate) -> tuple[Group, float, float, str]:
+    return (_group(row), -score(row), _used_without_pace(row), row.pool)
+
+
+def _used_without_pace(row: Candidate) -> float:
+    """Breaks a tie between readings whose resets are unknown, so that more headroom comes first (bug report B67)."""
+    return row.pacing_used_pct if row.pace is None and row.pacing_used_pct is not None else 0.0
