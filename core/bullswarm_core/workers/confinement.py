@@ -1,0 +1,125 @@
+"""Confinement of a worker: it may read and run everything, and write only beneath the paths it was given.
+
+Linux: Landlock, through the package ``landlockpy``. macOS: ``sandbox-exec`` with a profile. Where neither is to be had
+the worker runs unconfined, and that is reported with its reason, never passed over.
+
+What Landlock cannot stop: changing the mode, owner or times of a file (no such right exists), truncation by path before
+kernel 6.2, and asking another process to write (a socket of a container daemon, say).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+# Writing to these changes nothing that lasts, and hardly a shell or a terminal tool works without them.
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts")
+# First kernel interface (6.2) that can refuse truncate(2) by path.
+TRUNCATE_ABI = 3
+SANDBOX_EXEC = "/usr/bin/sandbox-exec"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A confinement made ready for one start: ``restrict`` runs in the child, ``prefix`` goes before its argv."""
+
+    kind: Literal["bullswarm", "none"]
+    why: str = ""
+    restrict: Callable[[], None] | None = None
+    prefix: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def can_confine() -> bool:
+    """Say whether this machine has something with which a keeper could confine a worker."""
+    return problem() == ""
+
+
+def problem() -> str:
+    """Return why a worker can't be confined here, or nothing when it can."""
+    if sys.platform == "darwin":
+        return "" if os.access(SANDBOX_EXEC, os.X_OK) else f"{SANDBOX_EXEC} is missing"
+    if sys.platform != "linux":
+        return f"no confinement is known for {sys.platform}"
+    try:
+        import landlockpy
+    except ImportError as error:
+        return f"the package landlockpy cannot be imported: {error}"
+    return "" if landlockpy.supported() else "this kernel has no Landlock"
+
+
+def library_folder() -> str | None:
+    """Return the folder that holds landlockpy in this Python, or None where it is not installed."""
+    from importlib.util import find_spec
+
+    found = find_spec("landlockpy")
+    return None if found is None or found.origin is None else str(Path(found.origin).parent.parent)
+
+
+def prepare(writable: Iterable[str], *, library: str | None = None) -> Prepared:
+    """Make a confinement ready; raises OSError when a folder can't be made or the kernel refuses a rule.
+
+    ``writable`` are absolute paths of folders (with all below them) or of single files. One that does not exist is made
+    as a folder if it is written with a slash at its end, and left out otherwise. ``library`` is the folder from which a
+    process without site-packages, as the keeper is, imports landlockpy.
+    """
+    # At the end of the path, so that nothing there can stand in for a module of the standard library.
+    if library is not None and library not in sys.path:
+        sys.path.append(library)
+    paths, left_out = existing(writable)
+    why = problem()
+    if why:
+        return Prepared(kind="none", why=why, left_out=left_out)
+    if sys.platform == "darwin":
+        profile = seatbelt_profile((*paths, *DEVICES))
+        return Prepared(kind="bullswarm", prefix=(SANDBOX_EXEC, "-p", profile), left_out=left_out)
+    return _landlock((*paths, *DEVICES), left_out)
+
+
+def existing(writable: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Make the folders that are marked by a slash, and split the paths into those there are and those there are not."""
+    there: list[str] = []
+    missing: list[str] = []
+    for path in writable:
+        if path.endswith("/"):
+            Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
+        (there if Path(path).exists() else missing).append(path)
+    return tuple(there), tuple(missing)
+
+
+def seatbelt_profile(writable: Iterable[str]) -> str:
+    """Return the macOS sandbox profile that allows everything but writing outside the given paths.
+
+    Paths are real paths: the kernel compares what symbolic links lead to (``/tmp`` is ``/private/tmp``).
+    """
+    real = sorted({os.path.realpath(path) for path in writable})
+    rules = "\n".join(f"  (literal {_quoted(path)}) (subpath {_quoted(path)})" for path in real)
+    return f'(version 1)\n(allow default)\n(deny file-write* (subpath "/"))\n(allow file-write*\n{rules})\n'
+
+
+def _quoted(path: str) -> str:
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _landlock(paths: tuple[str, ...], left_out: tuple[str, ...]) -> Prepared:
+    import landlockpy
+
+    rights = landlockpy.AccessFS
+    on_file = rights.WRITE_FILE | rights.TRUNCATE
+    on_folder = (
+        on_file | rights.REMOVE_DIR | rights.REMOVE_FILE | rights.MAKE_DIR | rights.MAKE_REG | rights.MAKE_SOCK
+        | rights.MAKE_FIFO | rights.MAKE_SYM | rights.REFER
+    )  # fmt: skip
+    handled = on_folder | rights.MAKE_CHAR | rights.MAKE_BLOCK
+    ruleset = landlockpy.Ruleset(handled_fs=handled, handled_net=landlockpy.AccessNet.NONE)
+    for path in paths:
+        if Path(path).exists():
+            folder = Path(path).is_dir() and path not in DEVICES
+            ruleset.allow_path(path, on_folder if folder else on_file)
+    abi = ruleset.abi_version
+    why = "" if abi >= TRUNCATE_ABI else f"this kernel (Landlock {abi}) cannot stop truncate() outside"
+    return Prepared(kind="bullswarm", why=why, restrict=ruleset.restrict, left_out=left_out)
