@@ -9,6 +9,7 @@ from typing import Any
 _NOT_A_PROMPT = (
     "<system-reminder",
     "[Your previous response had no visible output",
+    "Please continue your response. Along with thinking",
     "<hook_prompt",
     "<environment_context",
     "<permissions",

@@ -27,6 +27,12 @@ from tests.agents.scripted_model.request import call_id, conversation_of
 
 MESSAGES, RESPONSES, CHAT = "/v1/messages", "/v1/responses", "/v1/chat/completions"
 TOOLS = [{"name": "Write"}]
+# What Claude Code, Grok and Command Code put into the user's role by themselves.
+REMINDERS = (
+    "<system-reminder>Keep going.</system-reminder>",
+    "[Your previous response had no visible output. Please continue and produce a user-visible response.]",
+    "Please continue your response. Along with thinking, also tell the user what is happening.",
+)
 
 
 def ask(url: str, path: str, **body: Any) -> str:
@@ -61,13 +67,13 @@ def called(path: str, *identities: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("path", [MESSAGES, RESPONSES, CHAT])
-@given(turns=st.lists(st.integers(1, 3), max_size=5), reminded=st.booleans())
-def test_the_turn_is_the_number_of_answers_since_the_prompt(path: str, turns: list[int], reminded: bool) -> None:
+@given(turns=st.lists(st.integers(1, 3), max_size=5), reminder=st.sampled_from(["", *REMINDERS]))
+def test_the_turn_is_the_number_of_answers_since_the_prompt(path: str, turns: list[int], reminder: str) -> None:
     conversation = [user("an older task"), *called(path, call_id(0, 0, "old")), user("the task")]
     for turn, calls in enumerate(turns):
         conversation += called(path, *(call_id(turn, position, f"x{turn}") for position in range(calls)))
-        if reminded:
-            conversation.append(user("<system-reminder>Keep going.</system-reminder>"))
+        if reminder:
+            conversation.append(user(reminder))
     request = ModelRequest("POST", path, {}, {}, conversation_of(conversation))
     assert request.turn == len(turns)
     assert request.prompt == "the task"
