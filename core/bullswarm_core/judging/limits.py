@@ -113,9 +113,7 @@ def notice_of(stream: StreamFacts, reader: Reader) -> Notice | None:
 
     A reply that is one line accepted as a limit notice, from a turn that produced nothing, is the provider's notice.
     """
-    errors = (_without_reply(error, stream) for error in stream.errors)
-    records = [found for error in errors if (found := notice_of_error(error, reader))]
-    said = min(records, key=_weight, default=None) or classify_notice(stream.channel, reader)
+    said = _said_by_errors(stream, reader) or classify_notice(_final_words(stream), reader)
     signalled = _notice_of_signals(stream.limits, said)
     if signalled is not None:
         return signalled
@@ -156,6 +154,29 @@ def early_stop(stream: StreamFacts, reader: Reader) -> Notice | None:
         return found
     patient = found.resets_at is None or found.resets_at - reader.written_at <= PATIENCE
     return None if patient or found.kind != "throttle" else found
+
+
+def _said_by_errors(stream: StreamFacts, reader: Reader) -> Notice | None:
+    """Return the gravest refusal among the error records; of those that a fatal one followed, only a spent window."""
+    ended = any(_is_end(error) for error in stream.errors)
+    found = []
+    for error in stream.errors:
+        notice = notice_of_error(_without_reply(error, stream), reader)
+        if notice and (_is_end(error) or not ended or notice.kind == "quota"):
+            found.append(notice)
+    return min(found, key=_weight, default=None)
+
+
+def _final_words(stream: StreamFacts) -> str:
+    """Return the error channel without the retries that a fatal error followed: they are not why it ended."""
+    if not any(_is_end(error) for error in stream.errors):
+        return stream.channel
+    passing = tuple(error.text for error in stream.errors if not error.fatal and error.text)
+    return "\n".join(line for line in stream.channel.splitlines() if not (passing and line.endswith(passing)))
+
+
+def _is_end(error: ProviderError) -> bool:
+    return error.fatal and not error.warning
 
 
 def _notice_of_signals(limits: tuple[LimitSignal, ...], said: Notice | None) -> Notice | None:

@@ -71,7 +71,8 @@ _AUTH_CODES = frozenset({
 })  # fmt: skip
 _MODEL_CODES = frozenset({"usage_not_included", "model_not_in_plan"})
 
-_LOG_PREFIX = re.compile(r"^\W?20\d\d-\d\d-\d\d[t ][\d:.,]+z?\W?\s+")
+# A log's stamp, and what Codex puts before the message of a stream that the provider ended.
+_PREFIX = re.compile(r"^\W?20\d\d-\d\d-\d\d[t ][\d:.,]+z?\W?\s+|^stream disconnected before completion: ")
 _LEAD = re.compile(r"^(?:(?:api |internal )?(?:error|fatal|warning)\b[:\]\s]*)+")
 _NARRATION = re.compile(r"^(?:[-*+•>#|\"'“`]|\d(?!\d?[- ]?(?:hour|day)\b))")
 _ERROR_SHAPED = re.compile(
@@ -124,7 +125,7 @@ def clean_line(line: str) -> str:
 def flat(line: str) -> str:
     """Return ``line`` as phrases are matched: lower case, straight quotes, no web address, no "(not your … limit)"."""
     text = clean_line(line).replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"').lower()
-    return _LOG_PREFIX.sub("", " ".join(_ASIDE.sub(" ", _URL.sub(" ", text)).split()))
+    return _PREFIX.sub("", " ".join(_ASIDE.sub(" ", _URL.sub(" ", text)).split()))
 
 
 def kind_of_line(
@@ -149,6 +150,8 @@ def kind_of_line(
     status = status_in(text)
     if _says_window(text, signatures) or status == 402:
         return "quota"
+    if status is not None and status >= 500:
+        return None
     if _says_throttle(text, signatures) or status == 429:
         return "quota" if has_window_wording(text) or has_window_wording(flat(next_line)) else "throttle"
     if not failed:

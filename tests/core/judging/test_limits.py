@@ -68,6 +68,7 @@ OTHER_QUOTA = [
     "Error: usage_limit_reached: The usage limit has been reached",
     "5-hour usage limit reached. It will reset in 3 hours 2 minutes. To continue using this model now, enable usage",
     "Monthly usage limit reached",
+    "stream disconnected before completion: You've hit your usage limit",
     "Free usage exceeded, subscribe to Go",
     'Error: Internal error: {"message":"API error (status 402 Payment Required): billing: No money","http_status":402}',
     "Error: You have insufficient credits to go on",
@@ -328,6 +329,17 @@ def test_a_last_word_that_mirrors_the_reply_is_no_notice() -> None:
     assert notice_of(StreamFacts(errors=(mirror,), openings=(said[:60],)), FAILED) is None
     refused = ProviderError("Too many requests", mirrors_reply=True)
     assert notice_of(StreamFacts(errors=(refused,), openings=("Too many requests",), worked=False), FAILED) is not None
+
+
+def test_a_retry_that_a_fatal_error_followed_is_not_why_it_ended() -> None:
+    retry = ProviderError("HTTP 429: Too many requests", status=429, fatal=False)
+    boom = ProviderError("boom", status=500)
+    channel = "HTTP 429: Too many requests\nHTTP 500: boom"
+    assert notice_of(StreamFacts(errors=(retry, boom), channel=channel), FAILED) is None
+    assert notice_of(StreamFacts(errors=(retry,), channel=channel), FAILED) is not None
+    spent = ProviderError("The usage limit has been reached", status=429, fatal=False)
+    found = notice_of(StreamFacts(errors=(spent, boom)), FAILED)
+    assert found is not None and found.kind == "quota"
 
 
 def test_when_a_running_attempt_is_stopped_at_once() -> None:
