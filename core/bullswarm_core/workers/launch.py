@@ -1,0 +1,300 @@
+"""How a worker is started: the exact command, its environment, who confines it, and how that is shown to a person.
+
+A plan starts nothing and writes nothing; the same plan serves a dry run and the real start.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bullswarm_core.connector import (
+    NO_REASONING,
+    REASONING_LEVELS,
+    SANDBOXES,
+    Billing,
+    Clocks,
+    ConfinementKind,
+    LaunchAddition,
+    LaunchContext,
+    Mode,
+    PoolProfile,
+    Reasoning,
+    Sandbox,
+)
+from bullswarm_core.errors import UsageError
+from bullswarm_core.pools import Lane, Rung
+from bullswarm_core.workers.environment import CALLER_VARIABLE, DEPTH_VARIABLE, child_environment
+
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|CONFIG_CONTENT", re.IGNORECASE)
+_HIDDEN = "…"
+# A value shorter than this may stand in a command by chance; replacing it would hide plain words, not a secret.
+_SHORTEST_SECRET = 8
+_NOT_SHOWN = frozenset({"PWD", "TMPDIR", "TMP", "TEMP", DEPTH_VARIABLE, CALLER_VARIABLE})
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What the keeper must hold the worker to: it may write under ``writable`` (absolute paths) and nowhere else."""
+
+    writable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningChoice:
+    """Which reasoning level was asked for and which one is passed; ``applied`` None passes nothing."""
+
+    requested: str | None = None
+    applied: str | None = None
+    source: str = "connector"
+    clamped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """Everything that a start needs. ``added`` are the variables that the plan itself sets, for showing the command."""
+
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+    cwd: str
+    stdin_file: str | None = None
+    confinement: Confinement | None = None
+    confinement_kind: ConfinementKind = "none"
+    billing: Billing = "unknown"
+    notes: tuple[str, ...] = ()
+    stream: dict[str, Any] = field(default_factory=dict)
+    terminal: tuple[dict[str, Any], ...] = ()
+    model: str | None = None
+    reasoning: ReasoningChoice = ReasoningChoice()
+    clocks: Clocks = Clocks()
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+def plan_launch(
+    profile: PoolProfile,
+    *,
+    rung: Rung,
+    lane: Lane,
+    cwd: str,
+    prompt_file: str,
+    private_tmp: str,
+    environ: Mapping[str, str],
+    sandbox: Sandbox = "workspace",
+    inherit_config: bool = False,
+    can_confine: bool = True,
+) -> LaunchPlan:
+    """Plan how ``profile`` runs one task in ``cwd`` (a real absolute path).
+
+    ``can_confine`` False: this machine has nothing with which the keeper could confine a worker. Raises UsageError for a
+    sandbox or reasoning level that doesn't exist, and for a pool whose binary isn't there.
+    """
+    connector, launch = profile.connector, profile.connector.launch
+    if profile.binary is None:
+        raise UsageError(f"{profile.id}: {profile.unavailable or connector.binary + ' was not found on PATH'}")
+    if sandbox not in SANDBOXES:
+        raise UsageError(f"sandbox {sandbox!r} is none of {', '.join(SANDBOXES)}")
+    mode = launch.mode(lane, sandbox)
+    context = LaunchContext(profile, lane, sandbox, cwd, private_tmp, not inherit_config, environ)
+    addition = _addition(context)
+    reasoning = choose_reasoning(launch.reasoning, rung)
+    words = _Words(context, prompt_file=prompt_file, reasoning=reasoning.applied or "")
+
+    confined = mode.confinement == "bullswarm" and can_confine
+    lane_arguments = mode.arguments if confined or mode.unconfined is None else mode.unconfined
+    isolation = () if inherit_config else launch.isolation
+    argv = [*launch.arguments, *lane_arguments, *isolation]
+    argv = [profile.binary, *words.all(argv), *addition.arguments]
+    if rung.model is not None and launch.model_flag:
+        argv = with_option(argv, launch.model_flag, rung.model)
+    if reasoning.applied is not None:
+        argv = _with_reasoning(argv, words.all(launch.reasoning.arguments))
+    argv += words.all(launch.prompt_arguments)
+
+    removed = tuple(name for name in profile.withheld if name in environ)
+    added = {**launch.environment, **(mode.environment if confined or mode.confinement != "bullswarm" else {})}
+    if not inherit_config:
+        added |= launch.isolation_environment
+    added = {name: words.one(value) for name, value in added.items()} | profile.environment | addition.environment
+    stream = connector.stream_table()
+    return LaunchPlan(
+        argv=tuple(argv),
+        environment=child_environment(
+            environ, cwd=cwd, private_tmp=private_tmp, pool_id=profile.id, remove=removed, add=added
+        ),
+        cwd=cwd,
+        stdin_file=prompt_file if launch.prompt == "stdin" else None,
+        confinement=_confinement(words, lane) if confined else None,
+        confinement_kind=mode.confinement if confined or mode.confinement == "cli" else "none",
+        billing=profile.billing,
+        notes=_notes(profile, rung, reasoning, mode, confined, removed) + addition.notes,
+        stream=stream,
+        terminal=tuple(stream.get("terminal", ())),
+        model=rung.model,
+        reasoning=reasoning,
+        clocks=launch.clocks,
+        added=tuple(sorted(added)),
+        removed=removed,
+    )
+
+
+def choose_reasoning(reasoning: Reasoning, rung: Rung) -> ReasoningChoice:
+    """Fit the rung's level to what the CLI accepts: the nearest lower one, or its lowest where none is lower.
+
+    Raises UsageError for a level that no CLI knows where the connector lists its levels.
+    """
+    asked, levels = rung.reasoning, reasoning.levels
+    choice = ReasoningChoice(requested=asked, source=rung.source)
+    if asked is None or asked == NO_REASONING or levels == () or not reasoning.arguments:
+        return choice
+    if rung.model is not None and any(re.search(pattern, rung.model) for pattern in reasoning.skip_models):
+        return choice
+    if levels is None or asked in levels:
+        return replace(choice, applied=asked)
+    if asked not in REASONING_LEVELS:
+        raise UsageError(
+            f"reasoning level {asked!r} is none of {', '.join(levels)}", hint=f"or {NO_REASONING!r} to pass none"
+        )
+    ranked = sorted((level for level in levels if level in REASONING_LEVELS), key=REASONING_LEVELS.index)
+    if not ranked:
+        raise UsageError(f"reasoning level {asked!r} is none of {', '.join(levels)}")
+    below = [level for level in ranked if REASONING_LEVELS.index(level) <= REASONING_LEVELS.index(asked)]
+    return replace(choice, applied=below[-1] if below else ranked[0], clamped=True)
+
+
+def with_option(argv: Sequence[str], flag: str, value: str) -> list[str]:
+    """Give ``argv`` with ``flag value``: in place where the flag stands already (also as ``flag=value``), else at the end."""
+    words = list(argv)
+    for index, word in enumerate(words):
+        if word == flag and index + 1 < len(words):
+            words[index + 1] = value
+            return words
+        if word.startswith(f"{flag}="):
+            words[index] = f"{flag}={value}"
+            return words
+    return [*words, flag, value]
+
+
+def shown_command(plan: LaunchPlan) -> str:
+    """Write the command as a person could type it: shell-quoted, with the variables that bullswarm sets, never a secret."""
+    import shlex
+
+    secrets = {v for n, v in plan.environment.items() if _SECRET_NAME.search(n) and len(v) >= _SHORTEST_SECRET}
+    words = [f"env -u {shlex.quote(name)}" for name in plan.removed]
+    for name in plan.added:
+        if name in _NOT_SHOWN:
+            continue
+        value = _HIDDEN if _SECRET_NAME.search(name) else _without(plan.environment[name], secrets)
+        words.append(f"{name}={shlex.quote(value)}" if value != _HIDDEN else f"{name}={_HIDDEN}")
+    words += [shlex.quote(_without(word, secrets)) for word in plan.argv]
+    if plan.stdin_file is not None:
+        words.append(f"< {shlex.quote(plan.stdin_file)}")
+    return " ".join(words)
+
+
+class _Words:
+    """Fills the placeholders that a connector may use; every other brace is left as it is (an argument may be JSON)."""
+
+    def __init__(self, context: LaunchContext, *, prompt_file: str, reasoning: str) -> None:
+        self._context = context
+        self._values = {
+            "{cwd}": context.cwd,
+            "{promptFile}": prompt_file,
+            "{privateTmp}": context.private_tmp,
+            "{reasoning}": reasoning,
+            "{folder}": context.profile.connector.folder,
+            "{python}": sys.executable,
+            "{lane}": context.lane,
+            "{configFolder}": context.profile.config_dir or "",
+        }
+
+    def one(self, text: str) -> str:
+        return re.sub(r"\{[A-Za-z]+\}", lambda match: self._values.get(match[0], match[0]), text)
+
+    def all(self, words: Iterable[str]) -> list[str]:
+        return [self.one(word) for word in words]
+
+    def path(self, text: str) -> str | None:
+        """Expand ``{configFolder}``, ``~`` and ``${NAME:-default}`` to an absolute path; None when it stays relative."""
+        return expand_path(self.one(text), self._context.environ)
+
+    def state_folders(self) -> list[str]:
+        found = (self.path(text) for text in self._context.profile.connector.launch.state_folders)
+        return [path for path in found if path is not None]
+
+    @property
+    def target(self) -> tuple[str, ...]:
+        return (self._context.cwd, self._context.private_tmp)
+
+
+def expand_path(text: str, environ: Mapping[str, str]) -> str | None:
+    """Expand ``${NAME:-default}`` and a leading ``~`` with the given environment; None for what is no absolute path."""
+
+    def variable(match: re.Match[str]) -> str:
+        return environ.get(match[1]) or match[2]
+
+    path = re.sub(r"\$\{([A-Z_]+):-([^}]*)\}", variable, text)
+    home = environ.get("HOME", "")
+    if path == "~" or path.startswith("~/"):
+        path = home + path[1:]
+    return os.path.normpath(path) if os.path.isabs(path) else None  # noqa: PTH117 - a string question, no file is touched
+
+
+def _addition(context: LaunchContext) -> LaunchAddition:
+    make = getattr(context.profile.provider, "launch_addition", None)
+    if make is None:
+        return LaunchAddition()
+    addition: LaunchAddition = make(context)
+    return addition
+
+
+def _with_reasoning(argv: list[str], arguments: list[str]) -> list[str]:
+    if len(arguments) != 2:
+        return argv + arguments
+    flag, value = arguments
+    # `-c key=value` may stand many times; its own key is what must not stand twice.
+    if "=" not in value:
+        return with_option(argv, flag, value)
+    key = value.partition("=")[0] + "="
+    for index, word in enumerate(argv[:-1]):
+        if word == flag and argv[index + 1].startswith(key):
+            return [*argv[: index + 1], value, *argv[index + 2 :]]
+    return [*argv, flag, value]
+
+
+def _confinement(words: _Words, lane: Lane) -> Confinement:
+    cwd, private_tmp = words.target
+    target = [] if lane == "analyze" else [cwd]
+    return Confinement(tuple(dict.fromkeys([*target, private_tmp, *words.state_folders()])))
+
+
+def _notes(
+    profile: PoolProfile,
+    rung: Rung,
+    reasoning: ReasoningChoice,
+    mode: Mode,
+    confined: bool,
+    removed: tuple[str, ...],
+) -> tuple[str, ...]:
+    notes = []
+    if removed:
+        notes.append(f"{', '.join(removed)} kept from the worker: it would be billed apart or pick another account")
+    if reasoning.clamped:
+        notes.append(
+            f"reasoning {reasoning.requested} is not accepted by {profile.connector.name}: {reasoning.applied} instead"
+        )
+    if rung.model is not None and not profile.connector.launch.model_flag:
+        notes.append(f"{profile.connector.name} takes no model: {rung.model} is not passed")
+    if mode.confinement == "bullswarm" and not confined:
+        notes.append("this machine offers no way to confine a worker: the CLI's own permissions are all that holds it")
+    return tuple(notes)
+
+
+def _without(text: str, secrets: Iterable[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, _HIDDEN)
+    return text

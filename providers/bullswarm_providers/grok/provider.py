@@ -1,0 +1,20 @@
+"""Grok: a model of the person's own in config.toml brings its own key, so that a missing sign-in proves nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from bullswarm_core.connector import Account, Connector, SignInState
+from bullswarm_providers.sign_in import file_sign_in, read_toml
+
+
+def sign_in(connector: Connector, account: Account, environ: Mapping[str, str]) -> SignInState:
+    """Look at auth.json and the key variable, then at the models in config.toml."""
+    state = file_sign_in(connector, account, environ)
+    if state.signed_in is not False:
+        return state
+    config = read_toml(os.path.join(account.config_dir or "", "config.toml"))
+    if config is None or config.get("model"):
+        return SignInState(None, "config.toml has models of its own", "unknown")
+    return state

@@ -1,0 +1,69 @@
+"""Providers that installed packages bring by the entry-point group ``bullswarm.providers``.
+
+Asking the installation costs tens of milliseconds, so its answer is kept until a folder of the import path changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from bullswarm_core.errors import BullswarmError, ConnectorError
+from bullswarm_core.home import Home, read_json, write_json
+from bullswarm_providers.registry import GROUP, Loaded
+
+
+def entry_points(home: Home, *, write_cache: bool) -> tuple[tuple[str, str], ...]:
+    """Name each registered provider and the module that it points to, from the cache where the import path is unchanged."""
+    key = _import_path_state()
+    cache = home.cache_dir / "entry-points.json"
+    try:
+        kept = read_json(cache)
+    except BullswarmError:
+        kept = None
+    if isinstance(kept, dict) and kept.get("key") == key:
+        return tuple((str(name), str(value)) for name, value in kept.get("entries", []))
+    entries = _ask()
+    if write_cache:
+        try:
+            write_json(cache, {"key": key, "entries": [list(entry) for entry in entries]})
+        except (BullswarmError, OSError):
+            return entries
+    return entries
+
+
+def load_entry_point(value: str, *, home: Home, write_cache: bool) -> Loaded:
+    """Load the provider behind ``module`` or ``module:attribute``: a package with a connector.json, or one with CONNECTOR."""
+    import importlib
+
+    module_name, _, attribute = value.partition(":")
+    module: Any = importlib.import_module(module_name)
+    file = getattr(module, "__file__", None)
+    for part in attribute.split(".") if attribute else ():
+        module = getattr(module, part)
+    if file is None:
+        raise ConnectorError(f"{value}: a namespace package has no folder to look in")
+    from bullswarm_providers.local import load_local
+
+    return load_local(Path(file).parent, home=home, write_cache=write_cache, module=module, origin="installed")
+
+
+def _ask() -> tuple[tuple[str, str], ...]:
+    from importlib.metadata import entry_points as installed
+
+    return tuple(sorted({(point.name, point.value) for point in installed(group=GROUP)}))
+
+
+def _import_path_state() -> str:
+    """Condense the import path: a package that is installed, changed or removed changes the time of its folder."""
+    digest = hashlib.sha256(sys.version.encode())
+    for folder in sys.path:
+        try:
+            changed = os.stat(folder or ".").st_mtime_ns
+        except OSError:
+            changed = 0
+        digest.update(f"{folder}\0{changed}\0".encode())
+    return digest.hexdigest()

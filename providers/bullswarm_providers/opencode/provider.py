@@ -1,0 +1,48 @@
+"""OpenCode: workers load a small plug-in of ours that reports failing model calls and leaves MCP servers out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bullswarm_core.connector import LaunchAddition, LaunchContext
+
+CONTENT_VARIABLE = "OPENCODE_CONFIG_CONTENT"
+ISOLATED_VARIABLE = "BULLSWARM_OPENCODE_ISOLATED"
+PLUGIN = Path(__file__).parent / "plugin" / "bullswarm.js"
+
+
+def launch_addition(context: LaunchContext) -> LaunchAddition:
+    """Add our plug-in to the configuration that is handed over in the environment, beside what the person put there.
+
+    Plug-ins of the person stay: OpenCode keeps sign-ins in them, and its switch to drop them drops ours as well (measured).
+    """
+    content, note = _content(context.environ)
+    if content is None:
+        return LaunchAddition(notes=(note,))
+    plugins = content.get("plugin")
+    content["plugin"] = [*(plugins if isinstance(plugins, list) else []), PLUGIN.as_uri()]
+    content["autoupdate"] = False
+    content["share"] = "disabled"
+    environment = {CONTENT_VARIABLE: json.dumps(content, separators=(",", ":"))}
+    if context.isolated:
+        environment[ISOLATED_VARIABLE] = "1"
+    return LaunchAddition(environment=environment)
+
+
+def _content(environ: Mapping[str, str]) -> tuple[dict[str, Any] | None, str]:
+    text = environ.get(CONTENT_VARIABLE, "").strip()
+    if not text:
+        return {}, ""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        content = None
+    if isinstance(content, dict):
+        return content, ""
+    return (
+        None,
+        f"{CONTENT_VARIABLE} is no JSON object: bullswarm's plug-in is left out, so a provider's refusal is seen late",
+    )

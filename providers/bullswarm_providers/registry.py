@@ -1,0 +1,219 @@
+"""Every pool of this machine: packaged providers, the person's own, and those that installed packages bring.
+
+A provider that is broken is a problem of its own and stops nobody else: ``load`` never raises because of one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bullswarm_core.connector import Account, Connector, PoolProfile, SignInState, connector_from_json
+from bullswarm_core.errors import ConnectorError, UnknownNameError
+from bullswarm_core.home import Home, read_json
+from bullswarm_providers.finding import Binary, find_binary
+from bullswarm_providers.sign_in import config_dir_of, file_sign_in
+
+GROUP = "bullswarm.providers"
+NO_PACKAGED = "BULLSWARM_NO_PACKAGED_PROVIDERS"
+# In this order a name is taken: a shipped provider is never replaced by a folder of the same name.
+PACKAGED = ("claude_code", "codex", "grok", "command_code", "opencode", "echo")
+# Its default account is always a pool, so that a person sees why it can't be used (D16).
+_ALWAYS_THERE = frozenset({"claude-code"})
+_SUFFIX = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderProblem:
+    """One provider (or one account of it) that could not be used as it is, and why."""
+
+    name: str
+    where: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """One provider that was loaded; ``module`` is its provider.py, None when it has none."""
+
+    connector: Connector
+    module: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """What exists on this machine. ``providers`` also holds those without a pool: no binary, or turned off."""
+
+    profiles: tuple[PoolProfile, ...] = ()
+    problems: tuple[ProviderProblem, ...] = ()
+    providers: tuple[Loaded, ...] = ()
+    disabled: frozenset[str] = frozenset()
+
+    def profile(self, pool_id: str) -> PoolProfile:
+        """Give the pool with this id; UnknownNameError names those that exist."""
+        for profile in self.profiles:
+            if profile.id == pool_id:
+                return profile
+        known = ", ".join(sorted(profile.id for profile in self.profiles)) or "none"
+        raise UnknownNameError(f"there is no pool {pool_id!r}", hint=f"pools: {known}")
+
+
+def load(home: Home, environ: Mapping[str, str], settings: Any = None, *, write_cache: bool = True) -> Registry:
+    """Load every provider and find its accounts; ``write_cache`` False (a dry run) writes nothing anywhere.
+
+    ``settings`` is accepted for callers that have them at hand; what a person decided is applied by routing, not here.
+    """
+    found: list[Loaded] = []
+    problems: list[ProviderProblem] = []
+    taken: set[str] = set()
+    for loaded in _all_providers(home, environ, problems, write_cache):
+        name = loaded.connector.name
+        if name in taken:
+            problems.append(
+                ProviderProblem(name, loaded.connector.folder, f"the name {name} is taken: this one is skipped")
+            )
+            continue
+        taken.add(name)
+        found.append(loaded)
+    disabled = _disabled(home, problems)
+    profiles: list[PoolProfile] = []
+    for loaded in found:
+        if loaded.connector.name in disabled:
+            continue
+        try:
+            profiles += _pools(loaded, environ, problems)
+        except Exception as error:  # the provider's own code: whatever it raises is reported on it
+            problems.append(_problem(loaded.connector.name, loaded.connector.folder, error))
+    return Registry(tuple(profiles), tuple(problems), tuple(found), disabled)
+
+
+def load_folder(folder: Path, *, home: Home | None = None, write_cache: bool = False) -> Loaded:
+    """Load one provider that isn't packaged; ConnectorError when its connector breaks the schema."""
+    from bullswarm_providers.local import load_local
+
+    return load_local(folder, home=home, write_cache=write_cache)
+
+
+def _all_providers(
+    home: Home, environ: Mapping[str, str], problems: list[ProviderProblem], write_cache: bool
+) -> Iterator[Loaded]:
+    if not environ.get(NO_PACKAGED):
+        for folder_name in PACKAGED:
+            folder = Path(__file__).parent / folder_name
+            try:
+                yield _packaged(folder, folder_name)
+            except Exception as error:
+                problems.append(_problem(folder_name.replace("_", "-"), str(folder), error))
+    for folder in _local_folders(home):
+        try:
+            yield load_folder(folder, home=home, write_cache=write_cache)
+        except Exception as error:
+            problems.append(_problem(folder.name, str(folder), error))
+    yield from _installed(home, problems, write_cache)
+
+
+def _packaged(folder: Path, folder_name: str) -> Loaded:
+    connector = connector_from_json(json.loads((folder / "connector.json").read_bytes()), folder=str(folder))
+    if not (folder / "provider.py").is_file():
+        return Loaded(connector)
+    import importlib
+
+    return Loaded(connector, importlib.import_module(f"bullswarm_providers.{folder_name}.provider"))
+
+
+def _local_folders(home: Home) -> list[Path]:
+    try:
+        names = sorted(os.listdir(home.providers_dir))
+    except OSError:
+        return []
+    return [
+        home.providers_dir / name for name in names if not name.startswith(".") and (home.providers_dir / name).is_dir()
+    ]
+
+
+def _installed(home: Home, problems: list[ProviderProblem], write_cache: bool) -> Iterator[Loaded]:
+    from bullswarm_providers.installed import entry_points, load_entry_point
+
+    for name, value in entry_points(home, write_cache=write_cache):
+        try:
+            yield load_entry_point(value, home=home, write_cache=write_cache)
+        except Exception as error:
+            problems.append(_problem(name, f"entry point {value}", error))
+
+
+def _disabled(home: Home, problems: list[ProviderProblem]) -> frozenset[str]:
+    """Read which providers the person turned off; a damaged file is reported, and then none is."""
+    try:
+        document = read_json(home.providers_file, default={})
+        names = document.get("disabled", [])
+        return frozenset(name for name in names if isinstance(name, str))
+    except Exception as error:
+        problems.append(_problem("providers.json", str(home.providers_file), error))
+        return frozenset()
+
+
+def _pools(loaded: Loaded, environ: Mapping[str, str], problems: list[ProviderProblem]) -> list[PoolProfile]:
+    connector = loaded.connector
+    binary = find_binary(connector.binary, environ)
+    if binary.path is None and connector.name not in _ALWAYS_THERE:
+        return []
+    profiles: list[PoolProfile] = []
+    for account in _accounts(loaded, environ):
+        suffix = account.suffix
+        if suffix is not None and not _SUFFIX.fullmatch(suffix):
+            problems.append(
+                ProviderProblem(connector.name, connector.folder, f"the account name {suffix!r} is no pool name")
+            )
+        elif suffix is not None and binary.path is None:
+            continue
+        else:
+            profiles.append(_profile(loaded, account, binary, environ))
+    return profiles
+
+
+def _accounts(loaded: Loaded, environ: Mapping[str, str]) -> tuple[Account, ...]:
+    find = getattr(loaded.module, "accounts", None)
+    if find is None:
+        return (Account(config_dir=config_dir_of(loaded.connector, environ)),)
+    accounts: tuple[Account, ...] = tuple(find(loaded.connector, environ))
+    return accounts
+
+
+def _profile(loaded: Loaded, account: Account, binary: Binary, environ: Mapping[str, str]) -> PoolProfile:
+    connector = loaded.connector
+    look = getattr(loaded.module, "sign_in", None) or file_sign_in
+    state = look(connector, account, environ)
+    if connector.sign_in.file_billing == "none":
+        state = SignInState(True, "needs no sign-in", "none")
+    unavailable = binary.problem
+    if binary.path is None:
+        unavailable = f"{connector.binary} was not found on PATH · install {connector.display_name}"
+    return PoolProfile(
+        id=connector.name if account.suffix is None else f"{connector.name}:{account.suffix}",
+        connector=connector,
+        binary=binary.path,
+        environment=dict(account.environment),
+        config_dir=account.config_dir,
+        account=account.account,
+        signed_in=state.signed_in,
+        signed_in_why=state.why,
+        billing=state.billing,
+        withheld=tuple(dict.fromkeys((*account.withheld, *state.withheld))),
+        unavailable=unavailable,
+        provider=loaded.module,
+    )
+
+
+def _problem(name: str, where: str, error: Exception) -> ProviderProblem:
+    message = str(error) if isinstance(error, ConnectorError) else f"{type(error).__name__}: {error}"
+    return ProviderProblem(name, where, message)
+
+
+def renamed(loaded: Loaded, *, origin: Any) -> Loaded:
+    """Give the same provider with another origin (``local`` or ``installed``)."""
+    return replace(loaded, connector=replace(loaded.connector, origin=origin))
