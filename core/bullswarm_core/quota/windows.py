@@ -32,7 +32,7 @@ PROTECTING_KINDS: tuple[WindowKind, ...] = ("5h", "daily")
 Readings = Mapping[tuple[WindowKind, str | None], Window]
 """The reading in force of each (kind, model scope)."""
 
-_MINUTE = timedelta(minutes=1)
+MINUTE = timedelta(minutes=1)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -119,7 +119,7 @@ def minutes_left(window: Window, now: datetime) -> float | None:
     """Minutes until the reset, more than 0; None when the reset is unknown or has passed."""
     if window.resets_at is None or window.resets_at <= now:
         return None
-    return (window.resets_at - now) / _MINUTE
+    return (window.resets_at - now) / MINUTE
 
 
 def elapsed_pct(window: Window, now: datetime) -> float | None:
@@ -128,7 +128,7 @@ def elapsed_pct(window: Window, now: datetime) -> float | None:
     length = length_of(window)
     if left is None or length is None:
         return None
-    share = 100.0 - left * 100 / (length / _MINUTE)
+    share = 100.0 - left * 100 / (length / MINUTE)
     return one_decimal(min(100.0, max(0.0, share)))
 
 

@@ -7,10 +7,10 @@ design D2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from bullswarm_core.pools import Inflight, Rate, Window
-from bullswarm_core.quota.windows import elapsed_pct, minutes_left, one_decimal
+from bullswarm_core.quota.windows import MINUTE, elapsed_pct, minutes_left, one_decimal
 
 NEAR_LIMIT_PCT = 75.0
 """Soft line of a protecting window (seed: FIVE_HOUR_NEAR_LIMIT_PCT; as a hard gate it let 34 % of a week expire)."""
@@ -70,7 +70,7 @@ def remaining_minutes(record: Inflight, now: datetime) -> float | None:
     """Minutes that an attempt is still expected to take, 0 or more; None when its duration is unknown."""
     if record.expected_minutes is None:
         return None
-    elapsed = max(0.0, (now - record.started_at) / timedelta(minutes=1))
+    elapsed = max(0.0, (now - record.started_at) / MINUTE)
     return max(0.0, record.expected_minutes - elapsed)
 
 
@@ -79,7 +79,7 @@ def load_of(inflight: tuple[Inflight, ...], now: datetime) -> Load:
     if not inflight:
         return IDLE
     minutes = [remaining_minutes(record, now) for record in inflight]
-    known = tuple(sorted(value for value in minutes if value is not None))
+    known = tuple(sorted([value for value in minutes if value is not None]))
     return Load(len(inflight), known, sum(known), len(inflight) - len(known))
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal
 
 from bullswarm_core.pools import LANES, Effort, Inflight, Lane, Pool, Rate, Rung, Window, WindowKind
-from bullswarm_core.quota.windows import pacing_window, readings, spent, spent_window
+from bullswarm_core.quota.windows import MINUTE, pacing_window, readings, spent, spent_window
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import Candidate, iso
 from bullswarm_core.routing.forecast import load_of, remaining_minutes
@@ -130,7 +130,7 @@ def _rung_document(rung: Rung) -> dict[str, Any]:
 
 def _load_document(inflight: tuple[Inflight, ...], now: datetime) -> dict[str, Any]:
     load = load_of(inflight, now)
-    ages = [max(0.0, (now - record.started_at) / timedelta(minutes=1)) for record in inflight]
+    ages = [max(0.0, (now - record.started_at) / MINUTE) for record in inflight]
     return {
         "count": load.count,
         "minutes": round(sum(ages), 1),
