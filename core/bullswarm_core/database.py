@@ -90,7 +90,7 @@ def open_database(home: Home, *, readonly: bool = False) -> sqlite3.Connection |
     """
     path = home.database_file
     if readonly:
-        return _open_for_reading(path) if path.exists() else None
+        return _open_for_reading(path) if _exists(path) else None
     home.ensure()
     with _explained(path):
         _create_private(path)
@@ -127,6 +127,13 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:  # a folder above that we may not enter
+        raise StateError(f"cannot read {path}: {error.strerror or error}", hint="check who may read there") from error
 
 
 def _connect(path: Path, mode: str, extra: str = "") -> sqlite3.Connection:
