@@ -78,6 +78,8 @@ def _claude_windows(status: str, used: float, reset: datetime | None) -> dict[st
     }
     if reset is not None:
         windows |= {"reset": _unix(reset), "5h-reset": _unix(reset), "7d-reset": _unix(reset + timedelta(days=3))}
+    if status == "allowed_warning":
+        windows["5h-surpassed-threshold"] = "0.75"
     return {f"anthropic-ratelimit-unified-{name}": value for name, value in windows.items()}
 
 

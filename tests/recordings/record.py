@@ -158,7 +158,7 @@ def _places(home: Path, project: Path) -> dict[str, str]:
     """Tell what to show in place of this machine's paths, in each of the spellings that agents make of them."""
     shown = {str(project): "/home/user/project", str(home): "/home/user"}
     encoded = {quote(real, safe=""): quote(place, safe="") for real, place in shown.items()}
-    dashed = {real.replace("/", "-"): place.replace("/", "-") for real, place in shown.items()}
+    dashed = {re.sub(r"[^A-Za-z0-9]", "-", real): place.replace("/", "-") for real, place in shown.items()}
     return shown | encoded | dashed | {real.lstrip("-"): place.lstrip("-") for real, place in dashed.items()}
 
 
