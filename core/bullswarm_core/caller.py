@@ -38,7 +38,7 @@ _ANCESTORS_READ = 32
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The calling agent. ``pool_id`` None: its account is not one of the pools, or can't be told; ``why`` says how we know."""
+    """The calling agent. ``pool_id`` None: its account is no pool, or can't be told; ``why`` says how we know."""
 
     provider: str | None = None
     pool_id: str | None = None
@@ -54,7 +54,7 @@ def find_caller(
 ) -> Caller:
     """Work out who calls, from an explicit BULLSWARM_CALLER, the MCP client's name, then the environment's markers.
 
-    ``ancestors`` names the processes above this one, nearest first; it is asked only when markers of several CLIs are set.
+    ``ancestors`` names the processes above this one, nearest first; it is asked when markers of several CLIs are set.
     """
     explicit = environ.get(CALLER_VARIABLE, "").strip()
     if explicit == NOBODY:
@@ -80,7 +80,7 @@ def check_depth(environ: Mapping[str, str], *, limit: int = DEFAULT_DEPTH_LIMIT)
     depth = read_depth(environ)
     if depth >= limit:
         raise UsageError(
-            f"{DEPTH_VARIABLE}={depth}: bullswarm workers may nest {limit} deep (config.depthLimit), and this would be one more",
+            f"{DEPTH_VARIABLE}={depth}: bullswarm workers may nest {limit} deep (config.depthLimit), not deeper",
             hint="do this part of the work yourself instead of delegating it again",
         )
     return depth

@@ -78,7 +78,7 @@ class Launch:
     clocks: Clocks = Clocks()
 
     def mode(self, lane: Lane, sandbox: Sandbox) -> Mode:
-        """Give the way to start ``lane``; a chore is started like a build, and a missing choice falls back to workspace."""
+        """Give the way to start ``lane``: a chore like a build, and a missing choice like workspace."""
         choices = self.modes.get(lane) or (self.modes.get("build") if lane == "chore" else None) or {}
         return choices.get(sandbox) or choices.get("workspace") or Mode()
 
@@ -87,9 +87,9 @@ class Launch:
 class SignIn:
     """Where a CLI's sign-in can be seen without starting it, and which variables carry keys that are billed apart.
 
-    ``api_keys`` are taken out of a child that is signed in by subscription (a stray key would be billed); ``tokens`` carry
-    a subscription sign-in; with any of ``elsewhere`` set the sign-in can't be known from files. ``required`` False: the CLI
-    also works without one. ``file_billing`` is how work is billed when one of ``files`` is there.
+    ``api_keys`` are taken out of a child that is signed in by subscription (a stray key would be billed); ``tokens``
+    carry a subscription sign-in; with any of ``elsewhere`` set files don't tell the sign-in. ``required`` False:
+    the CLI also works without one. ``file_billing`` is how work is billed when one of ``files`` is there.
     """
 
     files: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class ConfigFolder:
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """How usage becomes known. ``reader``: it can be read; ``declared``: only its windows are known; ``none``: never."""
+    """How usage becomes known. ``reader``: it is read; ``declared``: only its windows are known; ``none``: never."""
 
     type: Literal["reader", "declared", "none"] = "none"
     windows: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ class ModelProfile:
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """One agent CLI. ``folder`` is the folder of its connector.json; ``stream_file`` its stream table, if there is one."""
+    """One agent CLI. ``folder`` holds its connector.json and, where there is one, its stream table."""
 
     name: str
     display_name: str
@@ -178,7 +178,7 @@ class Connector:
 
 @dataclass(frozen=True, slots=True)
 class LaunchContext:
-    """What a provider may look at when it adds to a launch. ``isolated`` False: the person wants their own settings in."""
+    """What a provider may look at when it adds to a launch. ``isolated`` False: the person wants their settings in."""
 
     profile: PoolProfile
     lane: Lane
@@ -246,7 +246,8 @@ class PoolProfile:
     """One pool as it exists on this machine.
 
     ``binary`` is an absolute path, None when it was not found; ``unavailable`` says why the pool can't be used at all.
-    ``environment`` picks the account, and the variables in ``withheld`` are kept from its workers. ``signed_in`` None means that it isn't known; only False takes a pool out (D16).
+    ``environment`` picks the account, and the variables in ``withheld`` are kept from its workers. ``signed_in`` None
+    means that it isn't known; only False takes a pool out (D16).
     """
 
     id: str

@@ -1,1 +1,1 @@
-"""The agent CLIs that bullswarm knows: one folder each, with a connector.json and, where data can't say it, a provider.py."""
+"""The agent CLIs that bullswarm knows: one folder each, a connector.json and, where that can't say it, provider.py."""

@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 PYTHON = "{python}"
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Where a CLI's executable is. ``path`` None: there is none; ``problem`` says why one that is there can't be used."""
+    """Where a CLI's executable is. ``path`` None: nowhere; ``problem`` says why one that is there can't be used."""
 
     path: str | None = None
     problem: str | None = None
@@ -25,13 +26,13 @@ def find_binary(name: str, environ: Mapping[str, str]) -> Binary:
     """
     if name == PYTHON:
         return Binary(sys.executable)
-    if os.path.isabs(name):
+    if name.startswith("/"):
         return _judge(name) or Binary()
     blocked = Binary()
     for folder in environ.get("PATH", os.defpath).split(os.pathsep):
-        if not os.path.isabs(folder):
+        if not folder.startswith("/"):
             continue
-        found = _judge(os.path.join(folder, name))
+        found = _judge(f"{folder}/{name}")
         if found is None:
             continue
         if found.problem is None:
@@ -43,9 +44,13 @@ def find_binary(name: str, environ: Mapping[str, str]) -> Binary:
 
 def _judge(path: str) -> Binary | None:
     """None for what isn't there; a path with a problem for what is there and can't be executed."""
-    if not os.path.isfile(path):
-        if os.path.islink(path) and not os.path.exists(path):
-            return Binary(path, f"{path} is a link to {os.path.realpath(path)}, which does not exist")
+    file = Path(path)
+    try:
+        if file.is_symlink() and not file.exists():
+            return Binary(path, f"{path} is a link to {file.resolve()}, which does not exist")
+        if not file.is_file():
+            return None
+    except OSError:
         return None
     if not os.access(path, os.X_OK):
         return Binary(path, f"{path} is not executable · chmod +x {path}")

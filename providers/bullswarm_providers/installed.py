@@ -6,7 +6,6 @@ Asking the installation costs tens of milliseconds, so its answer is kept until 
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from bullswarm_providers.registry import GROUP, Loaded
 
 
 def entry_points(home: Home, *, write_cache: bool) -> tuple[tuple[str, str], ...]:
-    """Name each registered provider and the module that it points to, from the cache where the import path is unchanged."""
+    """Name each registered provider and the module that it points to, from the cache while the import path stays."""
     key = _import_path_state()
     cache = home.cache_dir / "entry-points.json"
     try:
@@ -36,7 +35,7 @@ def entry_points(home: Home, *, write_cache: bool) -> tuple[tuple[str, str], ...
 
 
 def load_entry_point(value: str, *, home: Home, write_cache: bool) -> Loaded:
-    """Load the provider behind ``module`` or ``module:attribute``: a package with a connector.json, or one with CONNECTOR."""
+    """Load the provider behind ``module`` or ``module:attribute``: one with a connector.json or with CONNECTOR."""
     import importlib
 
     module_name, _, attribute = value.partition(":")
@@ -62,7 +61,7 @@ def _import_path_state() -> str:
     digest = hashlib.sha256(sys.version.encode())
     for folder in sys.path:
         try:
-            changed = os.stat(folder or ".").st_mtime_ns
+            changed = Path(folder or ".").stat().st_mtime_ns
         except OSError:
             changed = 0
         digest.update(f"{folder}\0{changed}\0".encode())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,8 +22,9 @@ def load_local(
 ) -> Loaded:
     """Load the provider in ``folder``: its connector.json, its provider.py, or both.
 
-    A provider.py without a connector.json must hold the same content as a dict named ``CONNECTOR``. Raises ConnectorError,
-    with file, field and value, for a connector that breaks the schema; whatever the provider's own code raises passes.
+    A provider.py without a connector.json must hold the same content as a dict named ``CONNECTOR``. Raises
+    ConnectorError, with file, field and value, for a connector that breaks the schema; what the provider's own code
+    raises passes.
     """
     file, code = folder / "connector.json", folder / "provider.py"
     if module is None and code.is_file():
@@ -40,7 +40,7 @@ def load_local(
 
 def _checked(file: Path, home: Home | None, write_cache: bool) -> dict[str, Any]:
     """Read a connector; the schema is loaded only when this file changed since it was last found good."""
-    state = os.stat(file)
+    state = file.stat()
     stamp = [_CACHE_VERSION, SCHEMA_VERSION, state.st_mtime_ns, state.st_size]
     cache = _cache_file(home, file) if home is not None else None
     if cache is not None and _cached(cache) == stamp:

@@ -6,10 +6,9 @@ A provider that is broken is a problem of its own and stops nobody else: ``load`
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -128,12 +127,10 @@ def _packaged(folder: Path, folder_name: str) -> Loaded:
 
 def _local_folders(home: Home) -> list[Path]:
     try:
-        names = sorted(os.listdir(home.providers_dir))
+        entries = sorted(home.providers_dir.iterdir())
     except OSError:
         return []
-    return [
-        home.providers_dir / name for name in names if not name.startswith(".") and (home.providers_dir / name).is_dir()
-    ]
+    return [entry for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
 
 
 def _installed(home: Home, problems: list[ProviderProblem], write_cache: bool) -> Iterator[Loaded]:
@@ -212,8 +209,3 @@ def _profile(loaded: Loaded, account: Account, binary: Binary, environ: Mapping[
 def _problem(name: str, where: str, error: Exception) -> ProviderProblem:
     message = str(error) if isinstance(error, ConnectorError) else f"{type(error).__name__}: {error}"
     return ProviderProblem(name, where, message)
-
-
-def renamed(loaded: Loaded, *, origin: Any) -> Loaded:
-    """Give the same provider with another origin (``local`` or ``installed``)."""
-    return replace(loaded, connector=replace(loaded.connector, origin=origin))

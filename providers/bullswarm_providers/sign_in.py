@@ -1,9 +1,8 @@
-"""Sign-in as files and variable names tell it, without starting a CLI and without reading a secret's value further than needed."""
+"""Sign-in as files and variable names tell it, without starting a CLI."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ def config_dir_of(connector: Connector, environ: Mapping[str, str]) -> str | Non
 
 
 def file_sign_in(connector: Connector, account: Account, environ: Mapping[str, str]) -> SignInState:
-    """Say whether an account is signed in: a file first, then a token, then a key; no only where nothing else is possible."""
+    """Say whether an account is signed in: a file first, then a token, then a key; no only when all are missing."""
     sign_in = connector.sign_in
     if name := first_set(sign_in.elsewhere, environ):
         return SignInState(None, f"{name} is set: signed in elsewhere")
@@ -47,10 +46,10 @@ def first_set(names: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
     return next((name for name in names if environ.get(name)), None)
 
 
-def has_content(path: str) -> bool:
-    """Tell whether there is a file with something in it; one that can't be looked at counts, since it may be a sign-in."""
+def has_content(path: str | Path) -> bool:
+    """Tell whether there is a file with something in it; one that can't be looked at may be a sign-in and counts."""
     try:
-        return os.stat(path).st_size > 2
+        return Path(path).stat().st_size > 2
     except PermissionError:
         return True
     except OSError:

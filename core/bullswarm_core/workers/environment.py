@@ -1,4 +1,4 @@
-"""The environment of a worker: what the caller's own session left in it goes, where it may write is its own, all else passes.
+"""The environment of a worker: what the caller's own session left in it goes, all else passes.
 
 One pure function from environment to environment (design D9).
 """
@@ -12,8 +12,8 @@ from bullswarm_core.errors import UsageError
 DEPTH_VARIABLE = "BULLSWARM_DEPTH"
 CALLER_VARIABLE = "BULLSWARM_CALLER"
 
-# What a calling agent's session puts into its children. A nested CLI that sees them refuses to start, ends with no output,
-# or talks to the wrong session; CLAUDE_CODE_MESSAGING_TOKEN is a secret of that session.
+# What a calling agent's session puts into its children. A nested CLI that sees them refuses to start, ends with no
+# output, or talks to the wrong session; CLAUDE_CODE_MESSAGING_TOKEN is a secret of that session.
 _SESSION_VARIABLES = frozenset({
     "CLAUDECODE", "AI_AGENT", "CLAUDE_PID", "CLAUDE_EFFORT",
     "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SESSION_ATTENDED",
@@ -23,7 +23,7 @@ _SESSION_VARIABLES = frozenset({
 })  # fmt: skip
 _SESSION_PREFIXES = ("CLAUDE_CODE_MESSAGING_",)
 
-# Variables by which git finds a repository other than the one around the working directory; GIT_CONFIG_* and identities pass.
+# Variables by which git finds another repository than the one around the working directory; GIT_CONFIG_* pass.
 GIT_LOCATORS = frozenset({
     "GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE",
@@ -37,7 +37,7 @@ def is_session_variable(name: str) -> bool:
 
 
 def read_depth(environ: Mapping[str, str]) -> int:
-    """Give how many bullswarm workers stand above this process, 0 or more; UsageError when the variable is no such number."""
+    """Give how many bullswarm workers stand above this process; UsageError when the variable is no number."""
     text = environ.get(DEPTH_VARIABLE, "").strip()
     if not text:
         return 0
@@ -59,8 +59,8 @@ def child_environment(
 ) -> dict[str, str]:
     """Make a worker's complete environment from the caller's.
 
-    ``remove`` are the API keys of a subscription (design D9), ``add`` what the connector and the account set; ``add`` wins.
-    The worker's own caller is the pool that runs it. Raises UsageError when the recursion depth can't be read.
+    ``remove`` are the API keys of a subscription (design D9), ``add`` what the connector and the account set, which
+    wins. The worker's own caller is the pool that runs it. Raises UsageError when the recursion depth can't be read.
     """
     unwanted = frozenset(remove)
     child = {

@@ -69,8 +69,8 @@ class LaunchPlan:
     stream: dict[str, Any] = field(default_factory=dict)
     terminal: tuple[dict[str, Any], ...] = ()
     model: str | None = None
-    reasoning: ReasoningChoice = ReasoningChoice()
-    clocks: Clocks = Clocks()
+    reasoning: ReasoningChoice = field(default_factory=ReasoningChoice)
+    clocks: Clocks = field(default_factory=Clocks)
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
 
@@ -90,8 +90,8 @@ def plan_launch(
 ) -> LaunchPlan:
     """Plan how ``profile`` runs one task in ``cwd`` (a real absolute path).
 
-    ``can_confine`` False: this machine has nothing with which the keeper could confine a worker. Raises UsageError for a
-    sandbox or reasoning level that doesn't exist, and for a pool whose binary isn't there.
+    ``can_confine`` False: this machine has nothing with which the keeper could confine a worker. Raises UsageError for
+    a sandbox or reasoning level that doesn't exist, and for a pool whose binary isn't there.
     """
     connector, launch = profile.connector, profile.connector.launch
     if profile.binary is None:
@@ -119,7 +119,8 @@ def plan_launch(
     added = {**launch.environment, **(mode.environment if confined or mode.confinement != "bullswarm" else {})}
     if not inherit_config:
         added |= launch.isolation_environment
-    added = {name: words.one(value) for name, value in added.items()} | profile.environment | addition.environment
+    added = {name: words.one(value) for name, value in added.items()}
+    added |= {**profile.environment, **addition.environment}
     stream = connector.stream_table()
     return LaunchPlan(
         argv=tuple(argv),
@@ -167,7 +168,7 @@ def choose_reasoning(reasoning: Reasoning, rung: Rung) -> ReasoningChoice:
 
 
 def with_option(argv: Sequence[str], flag: str, value: str) -> list[str]:
-    """Give ``argv`` with ``flag value``: in place where the flag stands already (also as ``flag=value``), else at the end."""
+    """Give ``argv`` with ``flag value``: in place where the flag stands (also as ``flag=value``), else at the end."""
     words = list(argv)
     for index, word in enumerate(words):
         if word == flag and index + 1 < len(words):
@@ -180,7 +181,7 @@ def with_option(argv: Sequence[str], flag: str, value: str) -> list[str]:
 
 
 def shown_command(plan: LaunchPlan) -> str:
-    """Write the command as a person could type it: shell-quoted, with the variables that bullswarm sets, never a secret."""
+    """Write the command as a person could type it: quoted, with the variables that bullswarm sets, never a secret."""
     import shlex
 
     secrets = {v for n, v in plan.environment.items() if _SECRET_NAME.search(n) and len(v) >= _SHORTEST_SECRET}
@@ -219,7 +220,7 @@ class _Words:
         return [self.one(word) for word in words]
 
     def path(self, text: str) -> str | None:
-        """Expand ``{configFolder}``, ``~`` and ``${NAME:-default}`` to an absolute path; None when it stays relative."""
+        """Expand ``{configFolder}``, ``~`` and ``${NAME:-default}``; None when the path stays relative."""
         return expand_path(self.one(text), self._context.environ)
 
     def state_folders(self) -> list[str]:
@@ -241,7 +242,7 @@ def expand_path(text: str, environ: Mapping[str, str]) -> str | None:
     home = environ.get("HOME", "")
     if path == "~" or path.startswith("~/"):
         path = home + path[1:]
-    return os.path.normpath(path) if os.path.isabs(path) else None  # noqa: PTH117 - a string question, no file is touched
+    return os.path.normpath(path) if path.startswith("/") else None
 
 
 def _addition(context: LaunchContext) -> LaunchAddition:

@@ -1,9 +1,8 @@
-"""Claude Code: one pool per account folder, a sign-in with several forms, and plug-ins that are turned off one by one."""
+"""Claude Code: one pool per account folder, several forms of sign-in, and plug-ins that are turned off one by one."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -21,9 +20,9 @@ _SIGNS = (".credentials.json", ".claude.json", "settings.json", "projects")
 
 def accounts(connector: Connector, environ: Mapping[str, str]) -> tuple[Account, ...]:
     """Find the account folders ~/.claude, ~/.claude-<slug> and $CLAUDE_CONFIG_DIR; one account id is one pool."""
-    home = environ.get("HOME") or os.path.expanduser("~")
-    default = os.path.join(home, ".claude")
-    named = environ.get(CONFIG_VARIABLE)
+    home = Path(environ["HOME"]) if environ.get("HOME") else Path.home()
+    default = home / ".claude"
+    named = Path(environ[CONFIG_VARIABLE]) if environ.get(CONFIG_VARIABLE) else None
     found = [_default_account(home, default, named)]
     if not environ.get(_ONE_ACCOUNT_ONLY):
         found += _other_accounts(home, default, named)
@@ -37,7 +36,7 @@ def accounts(connector: Connector, environ: Mapping[str, str]) -> tuple[Account,
 def sign_in(connector: Connector, account: Account, environ: Mapping[str, str]) -> SignInState:
     """Follow the order in which Claude Code itself looks for a sign-in; no only on Linux, where it can be proved."""
     names = connector.sign_in
-    settings = read_object(os.path.join(account.config_dir or "", "settings.json"))
+    settings = read_object(Path(account.config_dir or "") / "settings.json")
     block = settings.get("env")
     own = {k: v for k, v in block.items() if isinstance(v, str)} if isinstance(block, dict) else {}
     if name := first_set(names.elsewhere, own) or first_set(names.elsewhere, environ):
@@ -50,23 +49,29 @@ def sign_in(connector: Connector, account: Account, environ: Mapping[str, str]) 
         return SignInState(True, f"{path} is there", "subscription", (*names.api_keys, *names.tokens))
     if name := first_set(names.tokens, own) or first_set(names.tokens, environ):
         return SignInState(True, f"{name} is set", "subscription", names.api_keys)
-    if account.account and sys.platform == "darwin":
+    return _without_file(connector, account, environ)
+
+
+def _without_file(connector: Connector, account: Account, environ: Mapping[str, str]) -> SignInState:
+    names, on_macos = connector.sign_in, sys.platform == "darwin"
+    if account.account and on_macos:
         return SignInState(True, "signed in by the keychain", "subscription", names.api_keys)
     if name := first_set(names.api_keys, environ):
         return SignInState(True, f"{name} is set", "api-key")
-    if sys.platform == "darwin":
+    if on_macos:
         return SignInState(None, "the keychain may hold a sign-in")
     return SignInState(False, f"not signed in · {names.hint}")
 
 
 def launch_addition(context: LaunchContext) -> LaunchAddition:
-    """Turn off hooks and each plug-in that the person or the project turned on; their other settings (sign-in!) stay."""
+    """Turn off hooks and each plug-in that is turned on; the other settings (sign-in!) stay."""
     if not context.isolated:
         return LaunchAddition()
+    project = Path(context.cwd) / ".claude"
     files = [
         Path(context.profile.config_dir or "") / "settings.json",
-        Path(context.cwd) / ".claude" / "settings.json",
-        Path(context.cwd) / ".claude" / "settings.local.json",
+        project / "settings.json",
+        project / "settings.local.json",
     ]
     plugins = {name: False for file in files for name in _plugins(read_object(file))}
     settings: dict[str, Any] = {"disableAllHooks": True}
@@ -80,58 +85,57 @@ def _plugins(settings: dict[str, Any]) -> list[str]:
     return sorted(name for name, on in enabled.items() if on) if isinstance(enabled, dict) else []
 
 
-def _default_account(home: str, default: str, named: str | None) -> Account:
-    # With the variable set, even to ~/.claude, Claude Code keeps .claude.json inside of the folder instead of beside it.
-    if named and os.path.realpath(named) == os.path.realpath(default):
-        return Account(
-            None, default, {CONFIG_VARIABLE: named}, account=_account_id(os.path.join(default, ".claude.json"))
-        )
-    identity = _account_id(os.path.join(home, ".claude.json"))
-    return Account(None, default, withheld=(CONFIG_VARIABLE,), account=identity)
+def _default_account(home: Path, default: Path, named: Path | None) -> Account:
+    # With the variable set, even to ~/.claude, Claude Code keeps .claude.json in the folder instead of beside it.
+    if named is not None and named.resolve() == default.resolve():
+        identity = _account_id(default / ".claude.json")
+        return Account(None, str(default), {CONFIG_VARIABLE: str(named)}, account=identity)
+    return Account(None, str(default), withheld=(CONFIG_VARIABLE,), account=_account_id(home / ".claude.json"))
 
 
-def _other_accounts(home: str, default: str, named: str | None) -> Iterator[Account]:
+def _other_accounts(home: Path, default: Path, named: Path | None) -> Iterator[Account]:
     try:
-        entries = sorted(entry for entry in os.listdir(home) if entry.startswith(".claude-"))
+        folders = sorted(entry for entry in home.iterdir() if entry.name.startswith(".claude-"))
     except OSError:
-        entries = []
-    folders = [os.path.join(home, entry) for entry in entries]
-    if named and os.path.isabs(named):
-        folders.append(os.path.normpath(named))
+        folders = []
+    if named is not None and named.is_absolute():
+        folders.append(named)
     taken: set[str] = set()
     for folder in folders:
         slug = _slug(folder)
-        if slug in taken or not _is_used(folder) or os.path.realpath(folder) == os.path.realpath(default):
+        if slug in taken or not _is_used(folder) or folder.resolve() == default.resolve():
             continue
         taken.add(slug)
-        yield Account(
-            slug, folder, {CONFIG_VARIABLE: folder}, account=_account_id(os.path.join(folder, ".claude.json"))
-        )
+        environment = {CONFIG_VARIABLE: str(folder)}
+        yield Account(slug, str(folder), environment, account=_account_id(folder / ".claude.json"))
 
 
-def _slug(folder: str) -> str:
-    name = os.path.basename(folder).removeprefix(".claude-").lstrip(".")
-    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-.") or "account"
+def _slug(folder: Path) -> str:
+    name = folder.name.removeprefix(".claude-").lstrip(".")
+    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._") or "account"
 
 
-def _is_used(folder: str) -> bool:
-    return any(os.path.exists(os.path.join(folder, sign)) for sign in _SIGNS)
+def _is_used(folder: Path) -> bool:
+    try:
+        return any((folder / sign).exists() for sign in _SIGNS)
+    except OSError:
+        return False
 
 
-def _account_id(file: str) -> str | None:
+def _account_id(file: Path) -> str | None:
     account = read_object(file).get("oauthAccount")
     identity = account.get("accountUuid") if isinstance(account, dict) else None
     return identity if isinstance(identity, str) and identity else None
 
 
 def _same(one: Account, other: Account) -> bool:
-    same_folder = os.path.realpath(one.config_dir or "") == os.path.realpath(other.config_dir or "")
+    same_folder = Path(one.config_dir or "").resolve() == Path(other.config_dir or "").resolve()
     return same_folder or (one.account is not None and one.account == other.account)
 
 
 def _credentials(account: Account, environ: Mapping[str, str]) -> str | None:
     folder = environ.get("CLAUDE_SECURESTORAGE_CONFIG_DIR") or account.config_dir or ""
-    paths = [os.path.join(folder, ".credentials.json")]
+    paths = [Path(folder) / ".credentials.json"]
     if account.suffix is None:
-        paths.append(os.path.join(environ.get("HOME", ""), ".config", "claude", "credentials.json"))
-    return next((path for path in paths if has_content(path)), None)
+        paths.append(Path(environ.get("HOME", "")) / ".config" / "claude" / "credentials.json")
+    return next((str(path) for path in paths if has_content(path)), None)

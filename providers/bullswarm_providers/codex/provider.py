@@ -1,10 +1,10 @@
-"""Codex: a sign-in that depends on the model provider in config.toml, MCP servers turned off one by one, bounded retries."""
+"""Codex: its sign-in depends on the model provider in config.toml; MCP servers are turned off one by one."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from bullswarm_core.connector import Account, Connector, LaunchAddition, LaunchContext, SignInState
@@ -29,7 +29,7 @@ def sign_in(connector: Connector, account: Account, environ: Mapping[str, str]) 
         billed = isinstance(own, dict) and bool(own.get("env_key") or own.get("experimental_bearer_token"))
         return SignInState(None, f"config.toml names the model provider {provider}", "api-key" if billed else "unknown")
     names = connector.sign_in
-    auth = read_object(os.path.join(account.config_dir or "", "auth.json"))
+    auth = read_object(Path(account.config_dir or "") / "auth.json")
     tokens = auth.get("tokens")
     if isinstance(tokens, dict) and (tokens.get("access_token") or tokens.get("refresh_token")):
         return SignInState(True, "auth.json holds a ChatGPT sign-in", "subscription", names.api_keys)
@@ -54,7 +54,7 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
         arguments += ["-c", f"{prefix}.request_max_retries={_REQUEST_RETRIES}"]
         arguments += ["-c", f"{prefix}.stream_max_retries={_STREAM_RETRIES}"]
     if context.isolated:
-        # `mcp_servers={}` is merged and removes nothing, and a server that isn't configured may not be named (measured).
+        # `mcp_servers={}` is merged and removes nothing, and naming an unknown server ends the run (measured).
         servers = config.get("mcp_servers")
         for name in sorted(servers) if isinstance(servers, dict) else ():
             arguments += ["-c", f"mcp_servers.{_key(name)}.enabled=false"]
@@ -62,7 +62,7 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
 
 
 def _config(folder: str | None) -> dict[str, Any] | None:
-    return read_toml(os.path.join(folder, "config.toml")) if folder else {}
+    return read_toml(Path(folder) / "config.toml") if folder else {}
 
 
 def _key(name: str) -> str:

@@ -1,10 +1,10 @@
 """The embedded worker: it reads its task, says what it was asked, and changes nothing.
 
-It exists so that everything around a worker can be tried with no agent CLI installed; it never claims to have done work.
+With it everything around a worker can be tried with no agent CLI installed; it never claims to have done work.
 """
 
-import os
 import sys
+from pathlib import Path
 
 _SHOWN_LINES = 8
 _SHOWN_CHARACTERS = 400
@@ -31,7 +31,7 @@ def main() -> int:
         sys.stderr.write("echo worker: the task on stdin is empty\n")
         return 2
     lane = sys.argv[1] if len(sys.argv) > 1 else "analyze"
-    sys.stdout.write(answer(task, lane=lane, cwd=os.getcwd()))
+    sys.stdout.write(answer(task, lane=lane, cwd=str(Path.cwd())))
     return 0
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from bullswarm_core.connector import Account, Connector, SignInState
 from bullswarm_providers.sign_in import file_sign_in, read_toml
@@ -14,7 +14,7 @@ def sign_in(connector: Connector, account: Account, environ: Mapping[str, str]) 
     state = file_sign_in(connector, account, environ)
     if state.signed_in is not False:
         return state
-    config = read_toml(os.path.join(account.config_dir or "", "config.toml"))
+    config = read_toml(Path(account.config_dir or "") / "config.toml")
     if config is None or config.get("model"):
         return SignInState(None, "config.toml has models of its own", "unknown")
     return state

@@ -17,7 +17,7 @@ PLUGIN = Path(__file__).parent / "plugin" / "bullswarm.js"
 def launch_addition(context: LaunchContext) -> LaunchAddition:
     """Add our plug-in to the configuration that is handed over in the environment, beside what the person put there.
 
-    Plug-ins of the person stay: OpenCode keeps sign-ins in them, and its switch to drop them drops ours as well (measured).
+    The person's plug-ins stay: OpenCode keeps sign-ins in them, and its switch to drop them drops ours too (measured).
     """
     content, note = _content(context.environ)
     if content is None:
