@@ -1,0 +1,149 @@
+"""Labels: the seed's rules with their exact words, and text that people read."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bullswarm_core.errors import StateError, UnknownNameError, UsageError
+from bullswarm_core.home import Home, read_json, write_json
+from bullswarm_core.labels import Labels, clear_label, set_label
+
+POOLS = ("claude-code", "claude-code:acme", "codex", "grok")
+names = st.text(st.characters(whitelist_categories=("L", "N")), min_size=1, max_size=6)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def test_a_label_is_stored_found_and_cleared(home: Home) -> None:
+    assert set_label(home, "claude-code:acme", "claude-code:a", POOLS) == "claude-code:acme"
+    assert read_json(home.labels_file) == {"version": 1, "labels": {"claude-code:acme": "claude-code:a"}}
+    labels = Labels.load(home)
+    assert labels.resolve("claude-code:a", POOLS) == "claude-code:acme"
+    assert labels.resolve("claude-code:acme", POOLS) == "claude-code:acme"
+    assert labels.shown("claude-code:acme") == "claude-code:a"
+    assert labels.shown("codex") == "codex"
+    assert clear_label(home, "claude-code:a", POOLS) == ("claude-code:acme", "claude-code:a")
+    assert clear_label(home, "codex", POOLS) == ("codex", None)
+    assert Labels.load(home).items() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "message"),
+    [
+        ("nobody", "x", 'unknown pool "nobody" — bullswarm pools lists them'),
+        ("codex", "", "pool label must be non-empty and contain no spaces"),
+        ("codex", "a b", "pool label must be non-empty and contain no spaces"),
+        ("codex", "a\tb", "pool label must be non-empty and contain no spaces"),
+        ("codex", "a\x1b[2J", "pool label must be non-empty and contain no spaces"),
+        ("codex", "grok", 'pool label "grok" is another pool\'s id'),
+        ("codex", "g", 'pool label "g" is already used by grok'),
+    ],
+)
+def test_a_refused_label_changes_nothing_and_says_why(home: Home, name: str, label: str, message: str) -> None:
+    set_label(home, "grok", "g", POOLS)
+    with pytest.raises(UsageError) as caught:
+        set_label(home, name, label, POOLS)
+    assert str(caught.value) == message
+    assert caught.value.exit_code == 2
+    assert Labels.load(home).items() == [("grok", "g")]
+
+
+def test_a_pool_may_be_given_its_label_again_or_a_new_one_by_label(home: Home) -> None:
+    set_label(home, "grok", "g", POOLS)
+    assert set_label(home, "grok", "g", POOLS) == "grok"
+    assert set_label(home, "g", "g2", POOLS) == "grok"
+    assert Labels.load(home).items() == [("grok", "g2")]
+
+
+def test_the_label_of_a_pool_that_is_gone_can_be_cleared(home: Home) -> None:
+    set_label(home, "grok", "g", POOLS)
+    assert clear_label(home, "grok", ("codex",)) == ("grok", "g")
+    with pytest.raises(UnknownNameError):
+        clear_label(home, "grok", ("codex",))
+
+
+def test_an_id_wins_over_a_label_that_came_first(home: Home) -> None:
+    set_label(home, "codex", "newcomer", POOLS)
+    labels = Labels.load(home)
+    assert labels.resolve("newcomer", (*POOLS, "newcomer")) == "newcomer"
+    assert labels.among((*POOLS, "newcomer")).of("codex") is None
+    assert labels.among(POOLS).of("codex") == "newcomer"
+
+
+def test_other_keys_of_the_file_are_kept(home: Home) -> None:
+    write_json(home.labels_file, {"version": 1, "labels": {"grok": "g"}, "colours": {"grok": "red"}})
+    set_label(home, "codex", "c", POOLS)
+    assert read_json(home.labels_file) == {
+        "version": 1,
+        "labels": {"codex": "c", "grok": "g"},
+        "colours": {"grok": "red"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ([], "not a JSON object"),
+        ({"version": 2, "labels": {}}, "version 2"),
+        ({"labels": []}, "field labels"),
+        ({"labels": {"grok": 3}}, "field labels.grok: 3"),
+    ],
+)
+def test_a_file_that_cannot_be_understood_is_refused_and_kept(home: Home, content: object, place: str) -> None:
+    write_json(home.labels_file, content)
+    with pytest.raises(StateError, match=place):
+        Labels.load(home)
+    with pytest.raises(StateError, match=place):
+        set_label(home, "codex", "c", POOLS)
+    assert read_json(home.labels_file) == content
+
+
+def test_text_for_people_shows_labels_longest_id_first() -> None:
+    labels = Labels({"claude-code": "a", "claude-code:acme": "b"})
+    assert labels.in_text("claude-code:acme beats claude-code, not codex.") == "b beats a, not codex."
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("claude-code:acme 88.1% of 5h", "claude-code:acme 88.1% of 5h"),
+        ("picked [claude-code]: fine", "picked [cc]: fine"),
+        ("last was claude-code.", "last was cc."),
+        ("~/.claude-code/x and /opt/claude-code", "~/.claude-code/x and /opt/claude-code"),
+        ("claude-code-mini", "claude-code-mini"),
+        ("my-claude-code", "my-claude-code"),
+    ],
+)
+def test_only_an_id_that_stands_alone_becomes_its_label(text: str, shown: str) -> None:
+    assert Labels({"claude-code": "cc"}).in_text(text, POOLS) == shown
+
+
+@given(st.dictionaries(names, names, max_size=5), st.text(max_size=60))
+def test_a_replaced_text_is_never_replaced_again(by_id: dict[str, str], text: str) -> None:
+    labels = Labels(by_id)
+    words = text.split(" ")
+    for pool_id in by_id:
+        assert labels.in_text(pool_id) == by_id[pool_id]
+    assert labels.in_text(" ".join([*by_id, *words])).startswith(" ".join(by_id.values()))
+
+
+@given(st.lists(st.tuples(st.sampled_from(POOLS), names | st.sampled_from(POOLS)), max_size=12))
+def test_labels_stay_unique_and_resolve_back(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[str, str]]
+) -> None:
+    home = Home(tmp_path_factory.mktemp("labels"))
+    for pool_id, label in changes:
+        before = Labels.load(home).items()
+        try:
+            set_label(home, pool_id, label, POOLS)
+        except UsageError:
+            assert Labels.load(home).items() == before
+    labels = Labels.load(home)
+    shown = [labels.shown(pool_id) for pool_id in POOLS]
+    assert len(set(shown)) == len(POOLS)
+    assert [labels.resolve(name, POOLS) for name in shown] == list(POOLS)
