@@ -49,6 +49,31 @@ class FirstLast(Generic[T]):
                 return
 
 
+class RecentKeys(Generic[T]):
+    """Remembers a value for each of at least the last ``size`` keys, and at most twice as many.
+
+    Two generations: taking the oldest key out of one dict, time and again, walks over the holes that it left.
+    """
+
+    __slots__ = ("_new", "_old", "_size")
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._new: dict[str, T] = {}
+        self._old: dict[str, T] = {}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._new or key in self._old
+
+    def get(self, key: str) -> T | None:
+        return self._new.get(key) or self._old.get(key)
+
+    def put(self, key: str, value: T) -> None:
+        if len(self._new) >= self._size:
+            self._old, self._new = self._new, {}
+        self._new[key] = value
+
+
 class CappedText:
     """A text of which at most ``cap`` characters are kept: the first and the last half, with a mark between them."""
 
@@ -59,7 +84,7 @@ class CappedText:
         self._head: list[str] = []
         self._head_size = 0
         self._recent: list[str] = []
-        self._tail: deque[str] = deque()
+        self._tail: list[str] = []
         self._tail_size = 0
         self.size = 0
 
@@ -84,7 +109,7 @@ class CappedText:
         self._tail.append(text)
         self._tail_size += len(text)
         while self._tail_size - len(self._tail[0]) >= half:
-            self._tail_size -= len(self._tail.popleft())
+            self._tail_size -= len(self._tail.pop(0))
 
     def text(self) -> str:
         """Return the text; ``size`` characters were added in all."""

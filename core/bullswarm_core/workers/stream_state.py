@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from bullswarm_core.workers import stream_values as values
 from bullswarm_core.workers.facts import AnswerSource, Denial, LimitSignal, ProviderError, StreamFacts, Tokens
-from bullswarm_core.workers.stream_keep import MAX_ANSWER_CHARS, CappedText, FirstLast
-from bullswarm_core.workers.stream_table import Rule, StreamTable
+from bullswarm_core.workers.stream_keep import MAX_ANSWER_CHARS, CappedText, FirstLast, RecentKeys
+from bullswarm_core.workers.stream_rules import Rule
+from bullswarm_core.workers.stream_table import StreamTable
 
 # Reference judging 4.1: texts are compared by their first 60 characters, white space collapsed.
 OPENING_CHARS = 60
@@ -24,6 +25,9 @@ _MAX_PATH = 4_096
 _SYSTEM_REFUSAL = re.compile(
     r"\b(?:EACCES|EPERM|EROFS)\b|permission denied|operation not permitted|read-only file ?system", re.IGNORECASE
 )
+# How the five CLIs name the file, the command or the query that a tool works on; a file comes before a command.
+_TARGET_ARGUMENTS = ("file_path", "filePath", "notebook_path", "target_file", "path", "command", "cmd", "query", "url")
+_NO_CALL: tuple[str, str | None] = ("", None)
 _COUNTERS = ("input", "cacheRead", "cacheWrite", "output", "reasoning")
 
 
@@ -37,8 +41,9 @@ class StreamState:
 
     __slots__ = (
         "_answered", "_calls", "_cost", "_counters", "_denial_total", "_denials", "_edits", "_errors", "_group",
-        "_has_text", "_last_answer", "_limits", "_message", "_model", "_openings", "_stop_reason", "_table",
-        "_terminal", "_terminal_error", "_terminal_group", "_tool_calls", "_tool_since_text", "_turn_id", "_turns", "session_id",
+        "_has_fatal", "_has_text", "_last_answer", "_limits", "_message", "_model", "_openings", "_stop_reason",
+        "_table", "_terminal", "_terminal_error", "_terminal_group", "_tool_calls", "_tool_since_text", "_turn_id",
+        "_turns", "session_id",
     )  # fmt: skip
 
     def __init__(self, table: StreamTable) -> None:
@@ -51,12 +56,13 @@ class StreamState:
         self._tool_since_text = False
         self._answered = True
         self._openings: FirstLast[str] = FirstLast(_KEPT)
-        self._calls: dict[str, tuple[str, str | None]] = {}
+        self._calls: RecentKeys[tuple[str, str | None]] = RecentKeys(_KEPT_CALLS)
         self._tool_calls = 0
         self._edits: dict[str, None] = {}
         self._denials: dict[str, Denial] = {}
         self._denial_total = 0
         self._errors: FirstLast[ProviderError] = FirstLast(_KEPT_ERRORS)
+        self._has_fatal = False
         self._limits: FirstLast[LimitSignal] = FirstLast(_KEPT_ERRORS)
         self._counters: dict[str, int] = {}
         self._cost: float | None = None
@@ -85,7 +91,7 @@ class StreamState:
 
     def text(self, got: Mapping[str, Any], rule: Rule) -> None:
         said, group = got["text"], got.get("group")
-        if not isinstance(said, str) or rule.side:
+        if not isinstance(said, str):
             return
         joins = (
             not self._tool_since_text if self._table.joins_consecutive else group is not None and group == self._group
@@ -104,21 +110,20 @@ class StreamState:
             self._goes_on()
 
     def tool_call(self, got: Mapping[str, Any], rule: Rule) -> None:
-        identity = _name(got.get("id"))
-        known = identity is not None and identity in self._calls
-        self._remember(identity, got)
-        if not known:
-            self._tool_calls += 1
-            if not rule.side:
-                self._answered, self._tool_since_text = False, True
-                self._goes_on()
+        if self._is_new_call(got):
+            self._answered, self._tool_since_text = False, True
+            self._goes_on()
+
+    def side_call(self, got: Mapping[str, Any]) -> None:
+        """A subagent's call: work, but not the agent's own progress."""
+        self._is_new_call(got)
 
     def tool_result(self, got: Mapping[str, Any], rule: Rule) -> None:
         if got.get("failed") and _SYSTEM_REFUSAL.search(reason := values.text(got.get("text"))):
-            self._deny(_name(got.get("id")), _name(got.get("name")), _path(got.get("target")), reason, by_system=True)
+            self._deny(_name(got.get("id")), _name(got.get("name")), _target(got), reason, by_system=True)
 
     def edit(self, got: Mapping[str, Any], rule: Rule) -> None:
-        path = got.get("path") or self._calls.get(_name(got.get("id")) or "", ("", None))[1]
+        path = got.get("path") or (self._calls.get(_name(got.get("id")) or "") or _NO_CALL)[1]
         if isinstance(path, str) and path and len(self._edits) < _KEPT_EDITS:
             self._edits[values.clean(path[:_MAX_PATH])] = None
 
@@ -138,7 +143,7 @@ class StreamState:
         self._cost = self._cost if cost is None else cost
 
     def denial(self, got: Mapping[str, Any], rule: Rule) -> None:
-        target, reason = _path(got.get("target")), values.text(got.get("reason"))
+        target, reason = _target(got), values.text(got.get("reason"))
         self._deny(_name(got.get("id")), _name(got.get("tool")), target, reason, by_system=False)
 
     def error(self, got: Mapping[str, Any], rule: Rule) -> None:
@@ -154,7 +159,7 @@ class StreamState:
         if not self._limits.find(signal):
             self._limits.add(signal)
 
-    def terminal(self, got: Mapping[str, Any], rule: Rule, failed: bool) -> None:
+    def terminal(self, got: Mapping[str, Any], *, failed: bool) -> None:
         answer, turns = got.get("answer"), values.count(got.get("turns"))
         self._terminal, self._terminal_error = True, failed
         self._last_answer = answer if isinstance(answer, str) and not failed else None
@@ -168,6 +173,7 @@ class StreamState:
 
     def add_error(self, error: ProviderError) -> None:
         """Keep an error; one that was told before is told again with what both know."""
+        self._has_fatal = self._has_fatal or error.fatal
         for known in self._errors:
             if known.text == error.text:
                 self._errors.replace(known, _merged(known, error))
@@ -179,16 +185,16 @@ class StreamState:
         if self._terminal:
             self._terminal = self._terminal_error = False
             self._last_answer = self._terminal_group = None
-        if self._errors:
-            self._recover()
+        self._recover()
 
     def _recover(self) -> None:
-        for known in [error for error in self._errors if error.fatal]:
-            self._errors.replace(known, replace(known, fatal=False))
+        if self._has_fatal:
+            for known in [error for error in self._errors if error.fatal]:
+                self._errors.replace(known, replace(known, fatal=False))
+            self._has_fatal = False
 
     def _say(self, said: str) -> None:
-        start = opening(said)
-        if start and not self._openings.find(start):
+        if start := opening(said):
             self._openings.add(values.clean(start))
 
     def _close_message(self) -> None:
@@ -196,18 +202,19 @@ class StreamState:
             self._say(self._message.opening(OPENING_CHARS * 8))
         self._message = CappedText()
 
-    def _remember(self, identity: str | None, got: Mapping[str, Any]) -> None:
-        if identity is None:
-            return
-        name, target = self._calls.pop(identity, ("", None))
-        self._calls[identity] = (_name(got.get("name")) or name, _path(got.get("target")) or target)
-        if len(self._calls) > _KEPT_CALLS:
-            self._calls.pop(next(iter(self._calls)))
+    def _is_new_call(self, got: Mapping[str, Any]) -> bool:
+        identity = _name(got.get("id"))
+        if identity is not None:
+            if identity in self._calls:
+                return False
+            self._calls.put(identity, (_name(got.get("name")) or "", _target(got)))
+        self._tool_calls += 1
+        return True
 
     def _deny(
         self, identity: str | None, tool: str | None, target: str | None, reason: str, *, by_system: bool
     ) -> None:
-        called, aimed_at = self._calls.get(identity, ("", None)) if identity else ("", None)
+        called, aimed_at = (self._calls.get(identity) if identity else None) or _NO_CALL
         denial = Denial(tool or called, reason, target or aimed_at, "system" if by_system else "cli")
         key = identity or f"\0{denial.tool}\0{denial.target}\0{reason}"
         known = self._denials.get(key)
@@ -267,45 +274,6 @@ class StreamState:
         return answer, "messages" if answer else "none"
 
 
-Apply = Callable[[Any, Any], None]
-
-
-def compile_actions(table: StreamTable, state: StreamState) -> dict[str, tuple[Apply, ...]]:
-    """Bind a table's rules to a state: event kind → what to do with an event of it."""
-    return {kind: tuple(_action(rule, state) for rule in rules) for kind, rules in table.rules.items()}
-
-
-def _action(rule: Rule, state: StreamState) -> Apply:
-    method = state.error if rule.emit in ("error", "retry", "warning") else getattr(state, rule.emit)
-    conditions, item_conditions, fields, for_each = rule.conditions, rule.item_conditions, rule.fields, rule.for_each
-
-    def emit(event: Any, item: Any) -> None:
-        got = {name: get(event, item) for name, get in fields}
-        if rule.emit == "terminal":
-            failed = any(all(test(get(event, item)) for get, test in one) for one in rule.failed_when)
-            state.terminal(got, rule, failed)
-        else:
-            method(got, rule)
-
-    def apply(event: Any, _: Any) -> None:
-        for get, test in conditions:
-            if not test(get(event, None)):
-                return
-        if for_each is None:
-            emit(event, None)
-            return
-        items = for_each(event, None)
-        if type(items) is list:
-            for item in items:
-                for get, test in item_conditions:
-                    if not test(get(event, item)):
-                        break
-                else:
-                    emit(event, item)
-
-    return apply
-
-
 def _name(value: Any) -> str | None:
     """Give an identifier as text: a non-empty string, cut at 300 characters, or a whole number."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= values.MAX_COUNT:
@@ -313,8 +281,15 @@ def _name(value: Any) -> str | None:
     return values.clean(value[:_MAX_NAME]) if isinstance(value, str) and value else None
 
 
-def _path(value: Any) -> str | None:
-    return values.text(value)[:_MAX_PATH] or None
+def _target(got: Mapping[str, Any]) -> str | None:
+    """Give what a call aims at: the first of the usual arguments that its input holds."""
+    given = got.get("input")
+    if type(given) is not dict:
+        return None
+    for argument in _TARGET_ARGUMENTS:
+        if type(value := given.get(argument)) is str and value:
+            return values.clean(value[:_MAX_PATH])
+    return None
 
 
 def _error(got: Mapping[str, Any], rule: Rule) -> ProviderError:

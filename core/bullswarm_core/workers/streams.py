@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from bullswarm_core.workers.facts import Denial, ProviderError, StreamFacts
-from bullswarm_core.workers.stream_keep import CappedText
+from bullswarm_core.workers.stream_actions import bind
+from bullswarm_core.workers.stream_keep import CappedText, RecentKeys
 from bullswarm_core.workers.stream_lines import LINE_CAP_BYTES, LineSplitter
-from bullswarm_core.workers.stream_state import StreamState, compile_actions
+from bullswarm_core.workers.stream_state import StreamState
 from bullswarm_core.workers.stream_table import StreamTable, compile_table
 from bullswarm_core.workers.stream_values import count, number
 from bullswarm_core.workers.stream_values import text as as_text
@@ -119,10 +120,10 @@ class _EventSource:
         self._table = table
         self._splitter = LineSplitter(cap=line_cap)
         self._state = StreamState(table)
-        self._actions = compile_actions(table, self._state)
+        self._actions = bind(table, self._state)
         self._decode = json.JSONDecoder().raw_decode
         self._previous = b""
-        self._seen_ids: dict[str, None] = {}
+        self._seen_ids: RecentKeys[bool] = RecentKeys(_KEPT_IDS)
         self._plain = ""
         self._lines = self._bad_lines = self._duplicates = self._gap_bytes = 0
         self._after_gap = False
@@ -186,11 +187,11 @@ class _EventSource:
                 if type(event) is not dict or end != len(text):
                     raise ValueError("no event")
                 self._previous = line if len(line) <= _KEPT_LINE_BYTES else b""
-                if id_of is not None and self._is_repeated(id_of(event, None)):
+                if id_of is not None and self._is_repeated(id_of(event)):
                     continue
-                kind = kind_of(event, None)
-                for apply in actions.get(kind, ()) if type(kind) is str else ():
-                    apply(event, None)
+                kind = kind_of(event)
+                if type(kind) is str and (apply := actions.get(kind)) is not None:
+                    apply(event)
             except (ValueError, RecursionError):
                 self._bad(line)
 
@@ -200,9 +201,7 @@ class _EventSource:
         if identity in self._seen_ids:
             self._duplicates += 1
             return True
-        self._seen_ids[identity] = None
-        if len(self._seen_ids) > _KEPT_IDS:
-            del self._seen_ids[next(iter(self._seen_ids))]
+        self._seen_ids.put(identity, True)
         return False
 
     def _bad(self, line: bytes) -> None:
