@@ -62,7 +62,8 @@ class Launch:
     """How the CLI is started. Text may hold ``{cwd} {promptFile} {privateTmp} {reasoning} {folder} {python} {lane}``.
 
     ``isolation`` are the arguments that keep the person's hooks, plug-ins and MCP servers out of a worker;
-    ``state_folders`` are the CLI's own folders, which it must be able to write when bullswarm confines it.
+    ``state_folders`` are the CLI's own files and folders (with a slash at the end), which it must be able to write when
+    bullswarm confines it; ``terminal`` says by which line of its stream the keeper knows the CLI's last word.
     """
 
     arguments: tuple[str, ...] = ()
@@ -75,6 +76,7 @@ class Launch:
     prompt_arguments: tuple[str, ...] = ()
     modes: Mapping[Lane, Mapping[Sandbox, Mode]] = field(default_factory=dict)
     state_folders: tuple[str, ...] = ()
+    terminal: tuple[Mapping[str, Any], ...] = ()
     clocks: Clocks = Clocks()
 
     def mode(self, lane: Lane, sandbox: Sandbox) -> Mode:
@@ -342,6 +344,7 @@ def _launch(data: Mapping[str, Any]) -> Launch:
         prompt_arguments=tuple(prompt.get("arguments", ())),
         modes={lane: {name: _mode(mode) for name, mode in choices.items()} for lane, choices in data["lanes"].items()},
         state_folders=tuple(data.get("stateFolders", ())),
+        terminal=tuple(data.get("terminal", ())),
         clocks=Clocks(clocks.get("startupSec"), clocks.get("silenceSec"), clocks.get("terminalGraceSec")),
     )
 

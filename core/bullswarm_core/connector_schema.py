@@ -93,6 +93,11 @@ class ClocksPart(_Part):
     terminal_grace_sec: Seconds | None = None
 
 
+class TerminalPart(_Part):
+    path: Annotated[str, Field(min_length=1)]
+    equals: Annotated[tuple[str | int | bool, ...], Field(min_length=1)]
+
+
 class LaunchPart(_Part):
     arguments: Words = ()
     environment: Environment = {}
@@ -102,6 +107,7 @@ class LaunchPart(_Part):
     prompt: PromptPart
     lanes: Annotated[dict[LaneName, dict[Literal["workspace", "network", "full"], ModePart]], Field(min_length=1)]
     state_folders: tuple[str, ...] = ()
+    terminal: tuple[TerminalPart, ...] = ()
     clocks: ClocksPart = ClocksPart()
 
 

@@ -67,7 +67,7 @@ class LaunchPlan:
     billing: Billing = "unknown"
     notes: tuple[str, ...] = ()
     stream: dict[str, Any] = field(default_factory=dict)
-    terminal: tuple[dict[str, Any], ...] = ()
+    terminal: tuple[Mapping[str, Any], ...] = ()
     model: str | None = None
     reasoning: ReasoningChoice = field(default_factory=ReasoningChoice)
     clocks: Clocks = field(default_factory=Clocks)
@@ -134,7 +134,7 @@ def plan_launch(
         billing=profile.billing,
         notes=_notes(profile, rung, reasoning, mode, confined, removed) + addition.notes,
         stream=stream,
-        terminal=tuple(stream.get("terminal", ())),
+        terminal=launch.terminal,
         model=rung.model,
         reasoning=reasoning,
         clocks=launch.clocks,
@@ -242,7 +242,10 @@ def expand_path(text: str, environ: Mapping[str, str]) -> str | None:
     home = environ.get("HOME", "")
     if path == "~" or path.startswith("~/"):
         path = home + path[1:]
-    return os.path.normpath(path) if path.startswith("/") else None
+    if not path.startswith("/"):
+        return None
+    # A slash at the end says "a folder, to be made when it is missing"; normpath would take it away.
+    return os.path.normpath(path) + ("/" if path.endswith("/") and len(path) > 1 else "")
 
 
 def _addition(context: LaunchContext) -> LaunchAddition:
