@@ -16,10 +16,10 @@ from bullswarm_core.pools import Inflight
 from bullswarm_core.quota.readings import parse_meters
 from bullswarm_core.routing.overview import PoolOverview, overview
 from bullswarm_core.settings import Settings
-from bullswarm_core.wire import iso
+from bullswarm_core.wire import iso, to_wire
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.displays.pools import pool_lines
-from bullswarm_server.displays.text import Style
+from bullswarm_server.displays.text import Style, one_line
 
 if TYPE_CHECKING:
     from bullswarm_core.connector import PoolProfile
@@ -77,7 +77,7 @@ def document(rows: Sequence[PoolOverview], registry: Registry, *, now: datetime)
         "schemaVersion": SCHEMA_VERSION,
         "at": iso(now),
         "pools": [{**row.to_json(), **_account(profiles[row.pool.id])} for row in rows],
-        "problems": [str(problem) for problem in registry.problems],
+        "problems": [to_wire(problem) for problem in registry.problems],
     }
 
 
@@ -94,7 +94,7 @@ def _print_lines(rows: Sequence[PoolOverview], registry: Registry, context: Comm
     if not rows:
         context.note("no pool: no agent CLI was found on this machine · `bullswarm doctor` says where it looked")
     for problem in registry.problems:
-        context.note(f"provider problem: {problem}")
+        context.note(one_line(f"provider {problem.name}: {problem.message} ({problem.where})"))
 
 
 def _parser() -> argparse.ArgumentParser:

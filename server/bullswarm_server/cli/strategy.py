@@ -121,7 +121,8 @@ def _set_provider(options: Options, context: CommandContext) -> None:
     if not wanted:
         raise UsageError("nothing to set", hint="give on, off, --sandbox or --inherits-config")
     pool_id = _pool_id(options.pool, context)
-    _confirmed(options, f"{pool_id}: {', '.join(f'{key} {value}' for key, value in wanted.items())}")
+    said = {"": options.state, "sandbox ": options.sandbox, "inherits-config ": options.inherits_config}
+    _confirmed(options, f"{pool_id} {', '.join(f'{name}{value}' for name, value in said.items() if value)}")
     _change(lambda state: _section(state, "pools", pool_id).update(wanted), options, context)
 
 

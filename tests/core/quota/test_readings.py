@@ -128,6 +128,9 @@ json_values = st.recursive(
 )
 
 
+FIELDS = ("usedPct", "resetsAt", "lengthSec", "scope", "source", "resetSource")
+
+
 @given(
     st.fixed_dictionaries(
         {},
@@ -139,7 +142,7 @@ json_values = st.recursive(
             | st.lists(
                 st.fixed_dictionaries(
                     {"kind": st.sampled_from(WINDOW_KINDS) | json_values},
-                    optional=dict.fromkeys(("usedPct", "resetsAt", "lengthSec", "scope", "source", "resetSource"), json_values),
+                    optional=dict.fromkeys(FIELDS, json_values),
                 )
             ),
         },
