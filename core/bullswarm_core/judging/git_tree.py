@@ -1,0 +1,187 @@
+"""What git says about a working tree, asked so that nothing of the repository runs and nothing of it is written.
+
+A worker may have edited the repository's configuration. So no hook, no file-system monitor, no filter of the
+repository's own, no transport and no pager is ever started by these questions, and the index is never written.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from bullswarm_core.errors import WorkerStartError
+
+# One question takes milliseconds on an ordinary repository and some seconds on the largest ones.
+_TIMEOUT_SEC = 60.0
+# Commits named in a verdict; a worker that made more has made enough.
+_MOST_COMMITS = 100
+# Committers' clocks and ours may differ by this much on one machine (whole seconds against nanoseconds).
+_CLOCK_SLACK_SEC = 2
+_SAFE = (
+    "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat", "-c", "diff.external=",
+    "-c", "core.untrackedCache=false", "-c", "protocol.allow=never", "-c", "submodule.recurse=false",
+)  # fmt: skip
+# The person's own configuration stays (excludes, safe.directory); every locator and switch of a caller's git goes.
+_KEPT_GIT_VARIABLES = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"})
+
+
+class Child(Protocol):
+    """How a child process ended: what :class:`bullswarm_core.workers.spawn.ChildResult` holds."""
+
+    @property
+    def exit_code(self) -> int | None: ...
+    @property
+    def stdout(self) -> bytes: ...
+    @property
+    def cut(self) -> bool: ...
+
+
+class RunChild(Protocol):
+    """The one spawn helper, :func:`bullswarm_core.workers.spawn.run_child`."""
+
+    def __call__(self, argv: Sequence[str], *, cwd: str, environ: Mapping[str, str], timeout_sec: float) -> Child: ...
+
+
+@dataclass(slots=True)
+class GitTree:
+    """The part of a git working tree that lies under ``cwd``; all paths are relative to ``cwd``.
+
+    ``cut`` becomes True when git could not be asked, or said more than may be held.
+    """
+
+    cwd: str
+    run: RunChild
+    environ: Mapping[str, str]
+    prefix: str = ""
+    cut: bool = False
+    _filters: tuple[str, ...] | None = field(default=None, repr=False)
+
+    def find(self) -> bool:
+        """Tell whether ``cwd`` lies in a working tree and is not itself ignored by it."""
+        said = self._ask("rev-parse", "--is-inside-work-tree", "--show-prefix")
+        lines = (said or "").split("\n")
+        if lines[0] != "true":
+            return False
+        self.prefix = lines[1] if len(lines) > 1 else ""
+        return not self.prefix or self._exit("check-ignore", "-q", "--", ".") != 0
+
+    def head(self) -> str | None:
+        """Return the commit that is checked out; None before the first commit."""
+        said = self._ask("rev-parse", "--quiet", "--verify", "HEAD^{commit}")
+        return said.strip() or None if said else None
+
+    def status(self) -> list[tuple[str, str]]:
+        """Return (two-letter state, path) of what differs from the commit; a path that ends in / is a folder."""
+        said = self._needed(
+            "status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignored=no", "--ignore-submodules=dirty",
+            "--no-renames", "--", ".",
+        )  # fmt: skip
+        rows = [(row[:2], row[3:]) for row in said.split("\0") if len(row) > 3]
+        return [(state, path[len(self.prefix) :]) for state, path in rows if path.startswith(self.prefix)]
+
+    def ignored(self) -> list[str]:
+        """Return the ignored files, and ignored folders (which end in /)."""
+        said = self._needed("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory", "--", ".")
+        return [path for path in said.split("\0") if path and path != "./"]
+
+    def submodules(self) -> dict[str, str | None]:
+        """Return the folder and checked-out commit of each declared submodule under ``cwd``."""
+        modules = f"{self.cwd}/{'../' * self.prefix.count('/')}.gitmodules"
+        if not os.path.lexists(modules):
+            return {}
+        said = self._ask("config", "-z", "--no-includes", "-f", modules, "--get-regexp", r"^submodule\..*\.path$") or ""
+        paths = (posixpath.normpath(row.partition("\n")[2]) for row in said.split("\0") if "\n" in row)
+        inside = [path[len(self.prefix) :] for path in paths if path.startswith(self.prefix)]
+        return {path: self._head_of(path) for path in inside if _stays_inside(path)}
+
+    def changed_between(self, before: str | None, after: str) -> list[tuple[str, str]]:
+        """Return (A, M or D, path) of what differs under ``cwd`` between two commits."""
+        if before is None:
+            said = self._needed("ls-tree", "-r", "-z", "--name-only", after)
+            return [("A", path) for path in said.split("\0") if path]
+        said = self._needed(
+            "diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--name-status", "--relative",
+            before, after,
+        )  # fmt: skip
+        words = [word for word in said.split("\0") if word]
+        return [(state[0], path) for state, path in zip(words[::2], words[1::2], strict=False)]
+
+    def commits_made(self, before: str | None, after: str, *, since_sec: float) -> tuple[str, ...]:
+        """Return the commits from ``before`` to ``after`` that were made since ``since_sec`` (Unix), newest first.
+
+        Commits that were only fetched or switched to are older and don't count.
+        """
+        exclude = (f"^{before}",) if before else ()
+        said = self._ask("rev-list", "--timestamp", f"--max-count={_MOST_COMMITS}", after, *exclude) or ""
+        rows = (row.split() for row in said.splitlines())
+        return tuple(row[1] for row in rows if len(row) == 2 and int(row[0]) >= since_sec - _CLOCK_SLACK_SEC)
+
+    def _head_of(self, path: str) -> str | None:
+        if not os.path.lexists(f"{self.cwd}/{path}/.git"):
+            return None
+        said = self._ask("-C", path, "rev-parse", "--quiet", "--verify", "HEAD^{commit}")
+        return said.strip() or None if said else None
+
+    def _needed(self, *words: str) -> str:
+        said = self._ask(*words, filters=True)
+        if said is None:
+            self.cut = True
+        return said or ""
+
+    def _ask(self, *words: str, filters: bool = False) -> str | None:
+        child = self._child(words, filters=filters)
+        if child is None or child.exit_code != 0:
+            return None
+        self.cut = self.cut or child.cut
+        return os.fsdecode(child.stdout)
+
+    def _exit(self, *words: str) -> int | None:
+        child = self._child(words, filters=False)
+        return child.exit_code if child else None
+
+    def _child(self, words: Sequence[str], *, filters: bool) -> Child | None:
+        off = self._filters_off() if filters else ()
+        argv = ["git", "--no-pager", "--no-optional-locks", *_SAFE, *off, *words]
+        try:
+            return self.run(argv, cwd=self.cwd, environ=git_environment(self.environ), timeout_sec=_TIMEOUT_SEC)
+        except WorkerStartError:
+            return None
+
+    def _filters_off(self) -> tuple[str, ...]:
+        """Return switches that silence the content filters of the repository's own configuration.
+
+        ``git status`` runs a filter on every file whose times changed; a worker could have planted one there. Filters
+        of the person's own configuration (git-lfs, say) are theirs and stay.
+        """
+        if self._filters is None:
+            self._filters = ()
+            said = self._ask(
+                "config", "-z", "--show-scope", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process|required)$"
+            )
+            words = (said or "").split("\0")
+            own = [
+                name for scope, name in zip(words[::2], words[1::2], strict=False) if scope not in ("system", "global")
+            ]
+            values = ("false" if name.endswith(".required") else "" for name in own)
+            self._filters = tuple(
+                word for name, value in zip(own, values, strict=True) for word in ("-c", f"{name}={value}")
+            )
+        return self._filters
+
+
+def git_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return ``environ`` as git gets it here: no caller's repository, no prompt, no needless lock, no network."""
+    kept = {
+        name: value for name, value in environ.items() if not name.startswith("GIT_") or name in _KEPT_GIT_VARIABLES
+    }
+    return kept | {
+        "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C",
+    }  # fmt: skip
+
+
+def _stays_inside(path: str) -> bool:
+    return bool(path) and not path.startswith(("/", "..")) and path != "."
