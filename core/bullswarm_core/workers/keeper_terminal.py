@@ -129,7 +129,9 @@ class TerminalWatch:
 
 
 _STRUCTURE = re.compile(rb'[\[\]{}:,"]')
-_STRING_END = re.compile(rb'["\\]')
+# Possessive: it keeps no way back, so a string of megabytes costs no memory.
+_STRING_BODY = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_BACKSLASH = 0x5C
 
 
 class LineScanner:
@@ -160,15 +162,15 @@ class LineScanner:
             self._remember(data[at : at + 1])
             self._escaped = False
             return at + 1
-        hit = _STRING_END.search(data, at)
-        stop = len(data) if hit is None else hit.start()
-        self._remember(data[at:stop])
-        if hit is None:
+        body = _STRING_BODY.match(data, at)
+        stop = at if body is None else body.end()
+        self._remember(data[at : min(stop, at + LONGEST_WORD + 1)])
+        if stop == len(data):
             return stop
-        self._remember(hit.group())
-        self._escaped = hit.group() == b"\\"
+        self._remember(data[stop : stop + 1])
+        self._escaped = data[stop] == _BACKSLASH
         self._in_string = self._escaped
-        return hit.end()
+        return stop + 1
 
     def _structure(self, data: bytes, at: int) -> int:
         hit = _STRUCTURE.search(data, at)

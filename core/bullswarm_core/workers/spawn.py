@@ -31,7 +31,7 @@ MARKER = "BULLSWARM_ATTEMPT"
 
 @dataclass(frozen=True, slots=True)
 class ChildResult:
-    """How a child ended. ``exit_code`` is negative for a signal, None when its time was up; ``cut``: it said too much."""
+    """How a child ended. ``exit_code`` is negative for a signal, None when time was up; ``cut``: it said too much."""
 
     exit_code: int | None
     stdout: bytes
@@ -128,7 +128,7 @@ class _Talk:
         while not has_ended(self._child):
             if time.monotonic() >= deadline:
                 return False
-            time.sleep(0.005)
+            time.sleep(0.001)
         return True
 
     def close(self) -> None:
