@@ -30,13 +30,13 @@ NO_REASONING = "default"
 class Mode:
     """How one lane is started under one sandbox choice, and who holds the worker inside its bounds.
 
-    ``unconfined`` replaces ``arguments`` where bullswarm was to confine the worker and this machine can't do it.
+    ``unconfined`` stands in for it where bullswarm was to confine the worker and this machine can't do it.
     """
 
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     confinement: ConfinementKind = "none"
-    unconfined: tuple[str, ...] | None = None
+    unconfined: Mode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,12 +350,12 @@ def _launch(data: Mapping[str, Any]) -> Launch:
 
 
 def _mode(data: Mapping[str, Any]) -> Mode:
-    unconfined = data.get("unconfinedArguments")
+    unconfined = data.get("unconfined")
     return Mode(
         tuple(data.get("arguments", ())),
         dict(data.get("environment", {})),
         data.get("confinement", "none"),
-        None if unconfined is None else tuple(unconfined),
+        None if unconfined is None else _mode(unconfined),
     )
 
 

@@ -80,11 +80,16 @@ class PromptPart(_Part):
     arguments: Words = ()
 
 
+class UnconfinedPart(_Part):
+    arguments: Words = ()
+    environment: Environment = {}
+
+
 class ModePart(_Part):
     arguments: Words = ()
     environment: Environment = {}
     confinement: Literal["cli", "bullswarm", "none"]
-    unconfined_arguments: Words | None = None
+    unconfined: UnconfinedPart | None = None
 
 
 class ClocksPart(_Part):

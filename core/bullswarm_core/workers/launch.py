@@ -105,9 +105,11 @@ def plan_launch(
     words = _Words(context, prompt_file=prompt_file, reasoning=reasoning.applied or "")
 
     confined = mode.confinement == "bullswarm" and can_confine
-    lane_arguments = mode.arguments if confined or mode.unconfined is None else mode.unconfined
+    held = mode.confinement == "cli" or confined
+    if mode.confinement == "bullswarm" and not confined and mode.unconfined is not None:
+        mode = replace(mode, arguments=mode.unconfined.arguments, environment=mode.unconfined.environment)
     isolation = () if inherit_config else launch.isolation
-    argv = [*launch.arguments, *lane_arguments, *isolation]
+    argv = [*launch.arguments, *mode.arguments, *isolation]
     argv = [profile.binary, *words.all(argv), *addition.arguments]
     if rung.model is not None and launch.model_flag:
         argv = with_option(argv, launch.model_flag, rung.model)
@@ -116,7 +118,7 @@ def plan_launch(
     argv += words.all(launch.prompt_arguments)
 
     removed = tuple(name for name in profile.withheld if name in environ)
-    added = {**launch.environment, **(mode.environment if confined or mode.confinement != "bullswarm" else {})}
+    added = {**launch.environment, **mode.environment}
     if not inherit_config:
         added |= launch.isolation_environment
     added = {name: words.one(value) for name, value in added.items()}
@@ -130,7 +132,7 @@ def plan_launch(
         cwd=cwd,
         stdin_file=prompt_file if launch.prompt == "stdin" else None,
         confinement=_confinement(words, lane) if confined else None,
-        confinement_kind=mode.confinement if confined or mode.confinement == "cli" else "none",
+        confinement_kind=mode.confinement if held else "none",
         billing=profile.billing,
         notes=_notes(profile, rung, reasoning, mode, confined, removed) + addition.notes,
         stream=stream,
@@ -180,16 +182,21 @@ def with_option(argv: Sequence[str], flag: str, value: str) -> list[str]:
     return [*words, flag, value]
 
 
+def is_secret(name: str) -> bool:
+    """Tell by its name whether a variable may hold a secret, and so is never shown."""
+    return _SECRET_NAME.search(name) is not None
+
+
 def shown_command(plan: LaunchPlan) -> str:
     """Write the command as a person could type it: quoted, with the variables that bullswarm sets, never a secret."""
     import shlex
 
-    secrets = {v for n, v in plan.environment.items() if _SECRET_NAME.search(n) and len(v) >= _SHORTEST_SECRET}
+    secrets = {v for n, v in plan.environment.items() if is_secret(n) and len(v) >= _SHORTEST_SECRET}
     words = [f"env -u {shlex.quote(name)}" for name in plan.removed]
     for name in plan.added:
         if name in _NOT_SHOWN:
             continue
-        value = _HIDDEN if _SECRET_NAME.search(name) else _without(plan.environment[name], secrets)
+        value = _HIDDEN if is_secret(name) else _without(plan.environment[name], secrets)
         words.append(f"{name}={shlex.quote(value)}" if value != _HIDDEN else f"{name}={_HIDDEN}")
     words += [shlex.quote(_without(word, secrets)) for word in plan.argv]
     if plan.stdin_file is not None:

@@ -1,0 +1,181 @@
+"""`bullswarm doctor`: one line per check with its fix. It changes nothing but the cache."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bullswarm_core.connector import PoolProfile
+from bullswarm_core.errors import BullswarmError
+from bullswarm_core.fast import VERSION
+from bullswarm_core.labels import Labels
+from bullswarm_core.settings import Settings
+from bullswarm_providers.registry import Registry, load
+from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.displays.text import one_line, style_for
+
+SCHEMA_VERSION = "bullswarm.doctor.v1"
+Status = Literal["ok", "warning", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at. ``fix`` says what to do about it; empty when there is nothing to do."""
+
+    id: str
+    status: Status
+    message: str
+    fix: str = ""
+
+
+def run(arguments: list[str], context: CommandContext) -> int:
+    """Run every check; 1 when one failed."""
+    options = _parser().parse_args(arguments)
+    checks = list(_checks(context))
+    good = all(check.status != "failed" for check in checks)
+    if options.json:
+        context.print_json(
+            {
+                "schemaVersion": SCHEMA_VERSION,
+                "version": VERSION,
+                "configured": context.home.state_file.exists(),
+                "ok": good,
+                "checks": [
+                    {"id": c.id, "status": c.status, "message": c.message, "fix": c.fix or None} for c in checks
+                ],
+                "nextActions": [check.fix for check in checks if check.status != "ok" and check.fix],
+            }
+        )
+    else:
+        _print(checks, context)
+    return 0 if good else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bullswarm doctor",
+        description="Check this installation, a line per check with its fix.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    return parser
+
+
+def _print(checks: list[Check], context: CommandContext) -> None:
+    style = style_for(context.out, context.environ)
+    paint = {"ok": style.good, "warning": style.warn, "failed": style.bad}
+    width = max(len(check.id) for check in checks)
+    for check in checks:
+        fix = f" · {one_line(check.fix)}" if check.fix else ""
+        mark = paint[check.status](check.status.ljust(7))
+        context.print(f"{mark}  {check.id.ljust(width)}  {one_line(check.message)}{fix}")
+
+
+def _checks(context: CommandContext) -> Iterator[Check]:
+    yield Check("python", "ok", f"Python {sys.version.split()[0]} on {sys.platform}, bullswarm {VERSION}")
+    yield _home(context)
+    yield _readable("settings", lambda: str(context.home.state_file), lambda: Settings.load(context.home))
+    yield _readable("labels", lambda: str(context.home.labels_file), lambda: Labels.load(context.home))
+    yield _readable("database", lambda: str(context.home.database_file), lambda: _open_database(context))
+    yield _confinement()
+    yield _git(context)
+    registry = load(context.home, context.environ)
+    for problem in registry.problems:
+        fix = "" if "·" in problem.message else f"bullswarm provider validate {problem.where}"
+        yield Check(f"provider {problem.name}", "failed", problem.message, fix)
+    yield from _pools(registry, context)
+
+
+def _home(context: CommandContext) -> Check:
+    root = context.home.root
+    there = root
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        return Check(
+            "home", "failed", f"{root} can't be written", "make it yours, or set BULLSWARM_HOME to another folder"
+        )
+    if root.exists() and root.stat().st_mode & 0o077:
+        return Check("home", "warning", f"{root} can be read by others", f"chmod 700 {root}")
+    return Check("home", "ok", str(root) if root.exists() else f"{root} (not made yet)")
+
+
+def _readable(name: str, where: Callable[[], str], look: Callable[[], object]) -> Check:
+    try:
+        look()
+    except BullswarmError as error:
+        return Check(name, "failed", error.message, error.hint or "")
+    return Check(name, "ok", where() if Path(where()).exists() else f"{where()} (none yet)")
+
+
+def _open_database(context: CommandContext) -> None:
+    from bullswarm_core.database import open_database
+
+    connection = open_database(context.home, readonly=True)
+    if connection is not None:
+        connection.close()
+
+
+def _confinement() -> Check:
+    from bullswarm_core.workers.confinement import problem
+
+    why = problem()
+    if why:
+        return Check(
+            "confinement", "warning", f"workers run unconfined: {why}", "reinstall bullswarm, on Linux 5.13 or macOS"
+        )
+    return Check("confinement", "ok", "workers can be held to the folder they work in")
+
+
+def _git(context: CommandContext) -> Check:
+    from bullswarm_providers.finding import find_binary
+
+    found = find_binary("git", context.environ)
+    if found.path is None or found.problem:
+        why = found.problem or "git was not found on PATH"
+        return Check("git", "warning", why, "install git: without it changes are judged by the files alone")
+    return Check("git", "ok", found.path)
+
+
+def _pools(registry: Registry, context: CommandContext) -> Iterator[Check]:
+    try:
+        settings, labels = Settings.load(context.home), Labels.load(context.home)
+    except BullswarmError:
+        settings, labels = Settings(), Labels()
+    usable = 0
+    for profile in registry.profiles:
+        check = _pool(profile, settings, labels.shown(profile.id))
+        usable += check.status == "ok" and settings.enabled(profile.id) and not profile.connector.last_resort
+        yield check
+    missing = [
+        loaded.connector.display_name
+        for loaded in registry.providers
+        if loaded.connector.name not in registry.disabled
+        and not any(profile.connector.name == loaded.connector.name for profile in registry.profiles)
+    ]
+    if missing:
+        yield Check("not installed", "ok", ", ".join(missing))
+    if not usable:
+        yield Check(
+            "pools",
+            "failed",
+            "no agent CLI can take work; only the echo worker is left",
+            "install one and sign in to it",
+        )
+
+
+def _pool(profile: PoolProfile, settings: Settings, name: str) -> Check:
+    title = f"pool {name}"
+    if not settings.enabled(profile.id):
+        return Check(title, "ok", "turned off by you", f"bullswarm strategy set-provider {profile.id} on")
+    why = profile.why_not()
+    if why:
+        message, _, fix = why.partition(" · ")
+        asked_for = profile.id in settings.pools
+        return Check(title, "failed" if asked_for else "warning", message, fix)
+    return Check(title, "ok", f"{profile.binary}; sign-in: {profile.signed_in_why}; billing: {profile.billing}")
