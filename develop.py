@@ -10,7 +10,6 @@ python3 develop.py check      everything that CI runs
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import sys
 import time
@@ -84,8 +83,7 @@ def main() -> int:
     else:
         command = [str(PYTHON.parent / "bullswarm"), word, *rest]
     sys.stdout.flush()
-    os.chdir(ROOT)
-    os.execv(command[0], command)
+    return subprocess.run(command, cwd=None if word not in ("test", "agents") else ROOT).returncode
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What bullswarm knows and decides; imports no other part of the project."""
 
-from bullswarm_core.fast import VERSION as __version__
+from bullswarm_core.fast import VERSION
 
 __all__ = ["__version__"]
+__version__ = VERSION

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from bullswarm_core.errors import UsageError
 from bullswarm_core.pools import Lane
+from bullswarm_core.workers.keeper_clocks import Clocks
 
 # Seed: a metered pool keeps the one-hour default, and so does the clock of file changes.
 SILENCE_SEC = 3600.0
 NO_PROGRESS_SEC = 3600.0
-# Seed: a free pool is stopped after its own median wall time, but never sooner than this.
-FREE_SILENCE_FLOOR_SEC = 300.0
 # A CLI that has said its last word needs a moment to save its session (bug report B15 suggests 5 s), not more.
 TERMINAL_GRACE_SEC = 5.0
 TERM_GRACE_SEC = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Clocks:
-    """The clocks of one attempt, in seconds; None is off. The silence clock bounds the start-up too."""
-
-    startup_sec: float | None
-    silence_sec: float | None
-    no_progress_sec: float | None
-    wall_sec: float | None
-    terminal_grace_sec: float = TERMINAL_GRACE_SEC
-    term_grace_sec: float = TERM_GRACE_SEC
 
 
 def worker_clocks(
@@ -35,34 +21,32 @@ def worker_clocks(
     lane: Lane,
     environ: Mapping[str, str],
     wall_sec: float | None = None,
-    free: bool = False,
-    free_median_sec: float | None = None,
+    free_silence_sec: float | None = None,
     startup_sec: float | None = None,
     silence_sec: float | None = None,
     terminal_grace_sec: float | None = None,
 ) -> Clocks:
-    """Return the clocks of an attempt.
+    """Return the clocks of an attempt; 0 is off. The silence clock bounds the start-up too.
 
-    ``free_median_sec`` is the median wall time of the pool's own runs on this tier, None before three of them; the other
-    values are what the connector asks for. The environment overrides all of them: ``BULLSWARM_WORKER_STARTUP_SEC``,
-    ``BULLSWARM_WORKER_SILENCE_SEC`` and ``BULLSWARM_WORKER_NO_PROGRESS_SEC``, 0 for off. Raises UsageError when one of
-    those is no number of seconds. Only a lane that writes has a no-progress clock.
+    ``free_silence_sec`` is what a free pool is granted by its own record (`quota.durations`), None for a metered one or too
+    short a record; the other values are what the connector asks for. The environment overrides all of them:
+    ``BULLSWARM_WORKER_STARTUP_SEC``, ``BULLSWARM_WORKER_SILENCE_SEC`` and ``BULLSWARM_WORKER_NO_PROGRESS_SEC``, 0 for off.
+    Only a lane that writes has a no-progress clock. Raises UsageError when one of the variables is no number of seconds.
     """
-    silence = silence_sec or SILENCE_SEC
-    if free and free_median_sec is not None:
-        silence = max(FREE_SILENCE_FLOOR_SEC, free_median_sec)
+    silence = free_silence_sec or silence_sec or SILENCE_SEC
     silence_clock = _override(environ, "BULLSWARM_WORKER_SILENCE_SEC", silence)
     no_progress = _override(environ, "BULLSWARM_WORKER_NO_PROGRESS_SEC", NO_PROGRESS_SEC)
     return Clocks(
-        startup_sec=_override(environ, "BULLSWARM_WORKER_STARTUP_SEC", startup_sec),
+        startup_sec=_override(environ, "BULLSWARM_WORKER_STARTUP_SEC", startup_sec or 0.0),
         silence_sec=silence_clock,
-        no_progress_sec=None if lane == "analyze" else no_progress,
+        no_progress_sec=0.0 if lane == "analyze" else no_progress,
         wall_sec=wall_sec,
         terminal_grace_sec=terminal_grace_sec or TERMINAL_GRACE_SEC,
+        term_grace_sec=TERM_GRACE_SEC,
     )
 
 
-def _override(environ: Mapping[str, str], name: str, default: float | None) -> float | None:
+def _override(environ: Mapping[str, str], name: str, default: float) -> float:
     text = environ.get(name)
     if text is None or text == "":
         return default
@@ -72,4 +56,4 @@ def _override(environ: Mapping[str, str], name: str, default: float | None) -> f
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
         raise UsageError(f'{name} is "{text}"', hint="give a number of seconds, 0 to turn the clock off")
-    return seconds or None
+    return seconds

@@ -75,6 +75,7 @@ class AttemptPicked(Payload):
     decision: Document
     booking: int
     tree: str
+    free: bool = False
     shared_tree: bool = False
     expected_minutes: float | None = None
 

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from bullswarm_core.database import transaction
 from bullswarm_core.errors import StateError, UnknownNameError
+from bullswarm_core.ledger import MAX_AGE
 from bullswarm_core.runs.events import Event, Payload, RunCreated, RunFinished, decode, encode
 from bullswarm_core.runs.ids import new_short_id
 from bullswarm_core.runs.state import RunState, fold
@@ -80,6 +81,13 @@ class Journal:
         )
         return [self._event(run_id, *row) for row in rows]
 
+    def last_seq(self, run_id: str) -> int:
+        """Return the number of the newest event of a run; 0 without any."""
+        (seq,) = self._connection.execute(
+            "SELECT coalesce(max(seq), 0) FROM events WHERE run = ?", (run_id,)
+        ).fetchone()
+        return int(seq)
+
     def state(self, run_id: str) -> RunState:
         """Fold the whole journal of a run. Raises UnknownNameError when there is none."""
         state = fold(self.read(run_id))
@@ -139,9 +147,21 @@ class Journal:
         ).fetchone()
         return int(count)
 
+    def others_wrote(self, tree: str, *, run_id: str, since: datetime) -> bool:
+        """Tell whether a build or chore attempt of another run was at work in ``tree`` at any time after ``since``."""
+        row = self._connection.execute(
+            "SELECT 1 FROM events AS picked JOIN runs ON runs.id = picked.run"
+            " WHERE picked.type = 'attempt.picked' AND picked.run != ?"
+            " AND json_extract(picked.payload, '$.tree') = ? AND json_extract(picked.payload, '$.lane') != 'analyze'"
+            " AND picked.at >= ? AND (runs.finished_at IS NULL OR runs.finished_at >= ?) LIMIT 1",
+            (run_id, tree, iso(since - MAX_AGE), iso(since)),
+        ).fetchone()
+        return row is not None
+
     def _newest(self, caller: str | None) -> str:
         row = self._connection.execute(
-            "SELECT id FROM runs WHERE ? IS NULL OR caller = ? ORDER BY created_at DESC, id DESC LIMIT 1", (caller, caller)
+            "SELECT id FROM runs WHERE ? IS NULL OR caller = ? ORDER BY created_at DESC, id DESC LIMIT 1",
+            (caller, caller),
         ).fetchone()
         if row is None:
             whose = f" by {caller}" if caller else ""
@@ -169,5 +189,6 @@ class Journal:
             return Event(run_id, seq, parse_iso(at), kind, decode(kind, version, json.loads(payload)))
         except ValueError as error:
             raise StateError(
-                f"event {seq} of run {run_id} is damaged ({kind}): {error}", hint="`bullswarm runs list` shows the others"
+                f"event {seq} of run {run_id} is damaged ({kind}): {error}",
+                hint="`bullswarm runs list` shows the others",
             ) from error

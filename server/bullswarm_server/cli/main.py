@@ -41,7 +41,12 @@ def help_text() -> str:
         "",
     ]
     lines += [f"  {verb.ljust(width)}  {line}" for verb, (_, line) in VERBS.items()]
-    lines += ["", f"  {'--version'.ljust(width)}  print the version", "", "exit codes: 0 good · 1 the work failed · 2 the call was wrong, nothing happened"]
+    lines += [
+        "",
+        f"  {'--version'.ljust(width)}  print the version",
+        "",
+        "exit codes: 0 good · 1 the work failed · 2 the call was wrong, nothing happened",
+    ]
     return "\n".join(lines)
 
 

@@ -1,0 +1,230 @@
+"""One attempt as its kernel lives through it: started or taken over, followed, and judged at its end.
+
+The worker belongs to its keeper. All that this object holds could be read again from the keeper's files, and a new kernel
+does exactly that.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from bullswarm_core import ledger
+from bullswarm_core.connector import PoolProfile
+from bullswarm_core.database import transaction
+from bullswarm_core.errors import BullswarmError, WorkerStartError
+from bullswarm_core.home import read_json
+from bullswarm_core.judging.channel import with_channel
+from bullswarm_core.judging.limits import Notice, early_stop
+from bullswarm_core.judging.verdict import Judgement
+from bullswarm_core.runs.conclude import Conclusion, Ended, conclude, notice_reader
+from bullswarm_core.runs.events import AttemptFinished, AttemptLaunched, AttemptPicked, AttemptTakenOver, RunCreated
+from bullswarm_core.runs.folder import AttemptFiles, RunFolder
+from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.prepare import Preparation, prepare
+from bullswarm_core.runs.record import record_decision
+from bullswarm_core.runs.services import Services
+from bullswarm_core.runs.state import AttemptState
+from bullswarm_core.workers.capture import Follower, Gap
+from bullswarm_core.workers.facts import ExitFacts, StreamFacts
+from bullswarm_core.workers.identity import ProcessIdentity, current, is_alive
+from bullswarm_core.workers.keeper_spec import read_exit, request_stop, start_keeper
+from bullswarm_core.workers.spawn import kill_orphans
+from bullswarm_core.workers.streams import StreamReader
+
+
+class LiveAttempt:
+    """Follows one booked attempt to its end; ``ended`` turns True once its process is gone."""
+
+    def __init__(
+        self,
+        services: Services,
+        journal: Journal,
+        connection: sqlite3.Connection,
+        created: RunCreated,
+        picked: AttemptPicked,
+        folder: RunFolder,
+    ) -> None:
+        self.picked = picked
+        self.ended = False
+        self._services = services
+        self._journal = journal
+        self._connection = connection
+        self._created = created
+        self._files: AttemptFiles = folder.attempt(picked.step, picked.ordinal)
+        self._profile: PoolProfile | None = services.profile(picked.pool)
+        self._keeper: ProcessIdentity | None = None
+        self._exit: ExitFacts | None = None
+        self._notice: Notice | None = None
+        self._asked_to_stop = False
+        self._launch: dict[str, Any] = {}
+        self._follower: Follower | None = None
+        self._reader: StreamReader | None = None
+
+    def start(self) -> None:
+        """Launch the CLI under its keeper. A launch that fails ends the attempt as one that never started."""
+        try:
+            prepared = self._prepare()
+            self._keeper = start_keeper(
+                prepared.spec, prepared.plan.environment, spec_file=self._files.spec, log_file=self._files.keeper_log
+            )
+        except (BullswarmError, OSError) as error:
+            self._never_started(str(error))
+            return
+        self._launch = prepared.launch_document()
+        launched = AttemptLaunched(
+            step=self.picked.step,
+            ordinal=self.picked.ordinal,
+            keeper=self._keeper.to_json(),
+            launch=self._launch,
+        )
+        with transaction(self._connection):
+            self._journal.append(self._created.run_id, [launched], at=self._services.now())
+            ledger.set_worker(self._connection, self.picked.booking, self._keeper)
+        self._open_stream()
+
+    def take_over(self, attempt: AttemptState) -> None:
+        """Go on with an attempt of a kernel that is gone: re-attach to its keeper, read its record, or say what is lost.
+
+        An attempt that was booked but never launched has done nothing yet, and is started.
+        """
+        record = read_json(self._files.keeper)
+        if record is None and attempt.launched is None:
+            ledger.set_kernel(self._connection, self.picked.booking, current())
+            self.start()
+            return
+        if attempt.launched is not None:
+            self._launch = dict(attempt.launched.launch)
+        recorded = (record or {}).get("keeper") or (attempt.launched.keeper if attempt.launched else None)
+        self._keeper = ProcessIdentity.from_json(recorded)
+        self._open_stream()
+        alive = self._keeper is not None and is_alive(self._keeper)
+        self._exit = read_exit(self._files.exit)
+        if self._exit is not None:
+            how = "harvested"
+        elif alive:
+            how = "re-attached"
+        else:
+            how = "lost"
+            self._exit = self._lost()
+        self._journal.append(
+            self._created.run_id,
+            [AttemptTakenOver(step=self.picked.step, ordinal=self.picked.ordinal, how=how)],
+            at=self._services.now(),
+        )
+
+    def poll(self) -> bool:
+        """Read what the worker has written since and see whether it has ended; True when anything was there to read."""
+        if self.ended:
+            return False
+        moved = self._read_stream()
+        if moved and self._notice is None:
+            self._stop_on_limit()
+        self._exit = self._exit or read_exit(self._files.exit)
+        if self._exit is None and self._keeper is not None and not is_alive(self._keeper):
+            # The record is written by rename right before the keeper ends: look once more before believing it lost.
+            self._exit = read_exit(self._files.exit) or self._lost()
+        self.ended = self._exit is not None
+        return moved
+
+    def ask_to_stop(self, by: str) -> None:
+        """Have the keeper stop the worker and everything below it."""
+        if not self._asked_to_stop:
+            self._asked_to_stop = True
+            request_stop(self._files.stop, "stopped", by)
+
+    def finish(self) -> None:
+        """Judge what the attempt left behind; write its output, its verdict, the ledger and the log in that order."""
+        assert self._exit is not None, "finish comes after the end"
+        self._read_stream()
+        self._record(
+            conclude(
+                Ended(
+                    services=self._services,
+                    connection=self._connection,
+                    created=self._created,
+                    picked=self.picked,
+                    files=self._files,
+                    profile=self._profile,
+                    exit=self._exit,
+                    stream=self._reader.finish() if self._reader else StreamFacts(),
+                    notice=self._notice,
+                    launch=self._launch,
+                    started_at=self._exit.started_at or self._services.now(),
+                )
+            )
+        )
+
+    def break_off(self, error: Exception) -> None:
+        """End the attempt because bullswarm itself failed on it; what the worker wrote stays where it is."""
+        if self._keeper is not None and is_alive(self._keeper):
+            request_stop(self._files.stop, "stopped", "bullswarm failed")
+        words = str(error) if isinstance(error, BullswarmError) else f"{type(error).__name__}: {error}"
+        judgement = Judgement(
+            ok=False, why=f"bullswarm failed while following this attempt: {words}", failure_kind="runtime"
+        )
+        self._record(Conclusion(judgement=judgement, meta={"pool": self.picked.pool}, output_file=None, parts={}))
+
+    def _prepare(self) -> Preparation:
+        if self._services.missing_secrets:
+            names = ", ".join(self._services.missing_secrets)
+            raise WorkerStartError(
+                f"the environment in which this run was asked for had {names}, and this one has not",
+                hint=f"set it and run: bullswarm runs resume {self._created.short_id}",
+            )
+        if self._profile is None:
+            raise WorkerStartError(f"pool {self.picked.pool} is gone", hint="bullswarm pools lists what is there")
+        return prepare(self._services, self._connection, self._created, self.picked, self._files, self._profile)
+
+    def _never_started(self, why: str) -> None:
+        self._exit = ExitFacts(reason="never-started", start_error=why, started_at=self._services.now())
+        self.ended = True
+
+    def _open_stream(self) -> None:
+        table: dict[str, Any] = self._profile.connector.stream_table() if self._profile else {}
+        self._reader = StreamReader(table)
+        self._follower = Follower(self._files.stream if table else self._files.stdout)
+
+    def _read_stream(self) -> bool:
+        if self._follower is None or self._reader is None:
+            return False
+        moved = False
+        for piece in self._follower.read():
+            moved = True
+            if isinstance(piece, Gap):
+                self._reader.gap(piece.size)
+            else:
+                self._reader.feed(piece)
+        return moved
+
+    def _stop_on_limit(self) -> None:
+        """Seed: on a limit notice the attempt is ended at once, even if the CLI would otherwise hang."""
+        if self._reader is None or self._profile is None:
+            return
+        stream = with_channel(self._reader.snapshot())
+        reader = notice_reader(self._profile, written_at=self._services.now())
+        self._notice = early_stop(stream, reader)
+        if self._notice is not None:
+            request_stop(self._files.stop, "limit", self._notice.kind)
+
+    def _lost(self) -> ExitFacts:
+        killed = kill_orphans(read_json(self._files.keeper) or {})
+        return ExitFacts(reason="lost", leftovers_killed=killed, ended_at=self._services.now())
+
+    def _record(self, conclusion: Conclusion) -> None:
+        judgement = conclusion.judgement
+        finished = AttemptFinished(
+            step=self.picked.step,
+            ordinal=self.picked.ordinal,
+            ok=judgement.ok,
+            why=judgement.why,
+            failure_kind=judgement.failure_kind,
+            judgement=conclusion.document(),
+            meta=conclusion.meta,
+            output_file=conclusion.output_file,
+        )
+        now = self._services.now()
+        with transaction(self._connection):
+            self._journal.append(self._created.run_id, [finished], at=now)
+            ledger.release(self._connection, self.picked.booking)
+            record_decision(self._connection, self._created, self.picked, finished, at=now)

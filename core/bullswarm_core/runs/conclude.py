@@ -1,0 +1,206 @@
+"""From the end of an attempt to its verdict: gather the facts, have them judged, and put the answer where people find it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from bullswarm_core.connector import PoolProfile, Signatures
+from bullswarm_core.home import write_bytes_atomic
+from bullswarm_core.judging.channel import with_channel
+from bullswarm_core.judging.deliverable import DeliverableFacts, attribute
+from bullswarm_core.judging.limits import Notice, Reader, notice_of
+from bullswarm_core.judging.verdict import JudgeInput, Judgement, judge
+from bullswarm_core.quota.readings import load_reading, record_refusal, refusal_after_limit
+from bullswarm_core.runs.events import AttemptPicked, RunCreated
+from bullswarm_core.runs.folder import AttemptFiles
+from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.services import Services
+from bullswarm_core.runs.snapshots import changes_since
+from bullswarm_core.runs.verdict_document import EXCERPT_BYTES
+from bullswarm_core.wire import iso, to_wire
+from bullswarm_core.workers.facts import ExitFacts, StreamFacts
+from bullswarm_core.workers.streams import stderr_errors
+
+# Every path that a worker changed is in git; the verdict names the first of them and counts the rest.
+_NAMED_FILES = 100
+_STDERR_SHOWN = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What the journal keeps of an attempt's end."""
+
+    judgement: Judgement
+    meta: dict[str, Any]
+    output_file: str | None
+    parts: Mapping[str, Any]
+
+    def document(self) -> dict[str, Any]:
+        """Return the judgement with the parts of the verdict that stand beside it."""
+        return {**to_wire(self.judgement), **self.parts}
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An attempt that has ended, with all that its kernel knows of it. ``launch`` is what the journal kept of its start."""
+
+    services: Services
+    connection: sqlite3.Connection
+    created: RunCreated
+    picked: AttemptPicked
+    files: AttemptFiles
+    profile: PoolProfile | None
+    exit: ExitFacts
+    stream: StreamFacts
+    notice: Notice | None
+    launch: Mapping[str, Any]
+    started_at: datetime
+
+    @property
+    def signatures(self) -> Signatures:
+        """The phrases by which this CLI's provider refuses."""
+        return self.profile.connector.signatures if self.profile else Signatures()
+
+
+def conclude(ended: Ended) -> Conclusion:
+    """Judge an attempt and write its output file. Raises StorageError when the output can't be written."""
+    now = ended.services.now()
+    stream = _whole_stream(ended)
+    failed = (
+        stream.terminal_error or any(error.fatal for error in stream.errors) or ended.exit.exit_code not in (0, None)
+    )
+    reader = Reader(written_at=now, signatures=ended.signatures, zone=UTC, failed=failed)
+    notice = ended.notice or notice_of(stream, reader)
+    deliverable = _deliverable(ended, stream)
+    reading = load_reading(ended.services.home, ended.picked.pool, now=now)
+    judgement = judge(
+        JudgeInput(
+            lane=ended.picked.lane,
+            exit=ended.exit,
+            stream=stream,
+            deliverable=deliverable,
+            notice=notice,
+            free=ended.picked.free,
+            windows=reading.windows,
+            now=now,
+        )
+    )
+    if judgement.failure_kind == "quota":
+        _mark_refused(ended, notice, now)
+    output = _write_output(ended, stream)
+    return Conclusion(
+        judgement=judgement,
+        meta=_meta(ended, stream, output),
+        output_file=output,
+        parts=_parts(ended, stream, deliverable),
+    )
+
+
+def notice_reader(profile: PoolProfile, *, written_at: datetime) -> Reader:
+    """Return how a running attempt's notices are read: nothing counts as failed before the end."""
+    return Reader(written_at=written_at, signatures=profile.connector.signatures, zone=UTC)
+
+
+def _whole_stream(ended: Ended) -> StreamFacts:
+    """Add what stderr says, and what the provider's own records tell that the stream leaves out."""
+    stream = ended.stream
+    errors = (*stream.errors, *stderr_errors(ended.exit.stderr_tail))
+    stream = replace(stream, errors=errors)
+    more = getattr(ended.profile.provider, "more_denials", None) if ended.profile else None
+    if more is not None and ended.profile is not None:
+        stream = replace(stream, denials=(*stream.denials, *more(ended.profile, stream, ended.exit)))
+    return with_channel(stream, stderr_tail=ended.exit.stderr_tail)
+
+
+def _deliverable(ended: Ended, stream: StreamFacts) -> DeliverableFacts | None:
+    facts = changes_since(
+        ended.files.before, ended.created.cwd, home=ended.services.home, environ=dict(ended.services.environ)
+    )
+    if facts is None:
+        return None
+    journal = Journal(ended.connection)
+    overlapped = ended.picked.lane != "analyze" and journal.others_wrote(
+        ended.picked.tree, run_id=ended.created.run_id, since=ended.started_at
+    )
+    return attribute(facts, cwd=ended.created.cwd, overlapped=overlapped, edits=stream.edits)
+
+
+def _mark_refused(ended: Ended, notice: Notice | None, now: datetime) -> None:
+    """Seed: a pool whose meter can't be read counts as full until its reset, if that reset is named or measured."""
+    reading = load_reading(ended.services.home, ended.picked.pool, now=now)
+    refusal = refusal_after_limit(
+        reading.windows,
+        kind=notice.window if notice else None,
+        named_reset=notice.resets_at if notice else None,
+        now=now,
+    )
+    if refusal is not None:
+        record_refusal(ended.services.home, ended.picked.pool, refusal, now=now)
+
+
+def _write_output(ended: Ended, stream: StreamFacts) -> str | None:
+    """The output file holds the final answer; without one, nothing, so that an old file is never taken for an answer."""
+    if not stream.answer.strip():
+        return None
+    write_bytes_atomic(ended.files.output, stream.answer.encode("utf-8", "surrogateescape"))
+    return str(ended.files.output)
+
+
+def _meta(ended: Ended, stream: StreamFacts, output: str | None) -> dict[str, Any]:
+    exit_, files = ended.exit, ended.files
+    stream_file = next((path for path in (files.stream, files.stdout) if path.exists()), None)
+    return {
+        "pool": ended.picked.pool,
+        "model": stream.model or ended.picked.model,
+        "sessionId": stream.session_id,
+        "endReason": exit_.reason,
+        "exitCode": exit_.exit_code,
+        "signal": exit_.signal,
+        "timedOut": exit_.reason == "wall",
+        "stalled": exit_.reason in ("startup", "silence", "no-progress"),
+        "cancelled": exit_.reason == "stopped",
+        "forcedExit": exit_.reason == "after-terminal",
+        "wallSec": round(exit_.wall_sec, 3),
+        "silentSec": exit_.silent_sec,
+        "cpuSec": exit_.cpu_sec,
+        "startedAt": iso(exit_.started_at) if exit_.started_at else None,
+        "endedAt": iso(exit_.ended_at) if exit_.ended_at else None,
+        "outBytes": files.output.stat().st_size if output else 0,
+        "streamFile": str(stream_file) if stream_file else None,
+        "stderrFile": str(files.stderr) if files.stderr.exists() else None,
+        "stderrTail": exit_.stderr_tail[-_STDERR_SHOWN:],
+        "usage": to_wire(stream.tokens) if stream.tokens else None,
+        "tokenSource": "provider-reported" if stream.tokens else "unknown",
+        "costUsd": stream.cost_usd,
+        "turns": stream.turns,
+        "toolCalls": stream.tool_calls,
+        "leftoversKilled": exit_.leftovers_killed,
+        "confinement": exit_.confinement if exit_.confinement != "none" else ended.launch.get("confinement", "none"),
+        "capture": {
+            "outputBytes": exit_.output_bytes,
+            "droppedBytes": exit_.dropped_bytes,
+            "error": exit_.capture_error or None,
+            "lines": stream.lines,
+            "badLines": stream.bad_lines,
+            "longLines": stream.long_lines,
+            "duplicateLines": stream.duplicate_lines,
+            "gapBytes": stream.gap_bytes,
+        },
+    }
+
+
+def _parts(ended: Ended, stream: StreamFacts, deliverable: DeliverableFacts | None) -> dict[str, Any]:
+    changed = deliverable.changed if deliverable else ()
+    return {
+        "excerpt": stream.answer.encode("utf-8", "replace")[:EXCERPT_BYTES].decode("utf-8", "ignore"),
+        "answerSource": stream.answer_source,
+        "changedFiles": list(changed[:_NAMED_FILES]),
+        "changedFileCount": len(changed),
+        "commits": list(deliverable.commits) if deliverable else [],
+        "attribution": deliverable.attribution if deliverable else "own",
+        "denied": to_wire(stream.denials),
+    }

@@ -1,0 +1,53 @@
+"""Is anybody driving a run? Read from the kernel's lock, which dies with the kernel; nothing is written."""
+
+from __future__ import annotations
+
+import enum
+import errno
+import fcntl
+import os
+from datetime import datetime, timedelta
+
+from bullswarm_core.home import Home
+from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.runs.state import RunState
+
+# A kernel needs some tenths of a second to start; on a machine that is swamped with starting agents much more.
+STARTING = timedelta(seconds=20)
+
+
+class KernelState(enum.Enum):
+    """What is known of a run's kernel."""
+
+    ALIVE = "alive"
+    STARTING = "starting"
+    GONE = "gone"
+    DONE = "done"
+
+
+def kernel_state(home: Home, state: RunState, *, now: datetime) -> KernelState:
+    """Tell whether a kernel drives the run; a run with a verdict needs none."""
+    if state.finished is not None:
+        return KernelState.DONE
+    if lock_is_held(RunFolder.of(home, state.created.run_id)):
+        return KernelState.ALIVE
+    if state.kernel is None and now - state.created_at < STARTING:
+        return KernelState.STARTING
+    return KernelState.GONE
+
+
+def lock_is_held(folder: RunFolder) -> bool:
+    """Tell whether some process holds the kernel's lock of a run."""
+    try:
+        handle = os.open(folder.kernel_lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        # A shared lock goes well together with other readers, so that two that look at once don't see each other.
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in (errno.EWOULDBLOCK, errno.EACCES)
+    else:
+        return False
+    finally:
+        os.close(handle)

@@ -1,0 +1,184 @@
+"""The pick of a step's pool, and its booking in the same transaction, so that ten picks at once see each other and spread."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from bullswarm_core import ledger
+from bullswarm_core.assemble import current_pools, routing_context, with_supposed_meters
+from bullswarm_core.database import transaction
+from bullswarm_core.ledger import Booking
+from bullswarm_core.pools import Pool
+from bullswarm_core.quota.durations import expect
+from bullswarm_core.quota.readings import SupposedMeter
+from bullswarm_core.routing import Decision, decide
+from bullswarm_core.runs.events import AttemptPicked, StepUnplaced
+from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.services import Services
+from bullswarm_core.runs.state import RunState
+from bullswarm_core.runs.task import Task, task_of
+from bullswarm_core.settings import Settings
+from bullswarm_core.workers.identity import current
+from bullswarm_core.workers.tree import tree_of
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The pools of this machine at one moment, but for their load."""
+
+    services: Services
+    settings: Settings
+    now: datetime
+    supposed: tuple[SupposedMeter, ...] = ()
+
+    def pools(self, bookings: Iterable[Booking]) -> tuple[Pool, ...]:
+        """Return every pool with its meter and the load of ``bookings``."""
+        profiles = tuple(self.services.load_profiles())
+        labels = self.services.labels()
+        pools = current_pools(
+            self.services.home,
+            profiles,
+            self.settings,
+            now=self.now,
+            labels=labels,
+            inflight=ledger.inflight_by_pool(bookings),
+        )
+        return with_supposed_meters(pools, self.supposed, labels=labels)
+
+
+def look(services: Services, *, supposed: tuple[SupposedMeter, ...] = ()) -> View:
+    """Read what a pick needs, now. Raises StateError when the person's decisions can't be read."""
+    return View(services=services, settings=Settings.load(services.home), now=services.now(), supposed=supposed)
+
+
+def choose(
+    view: View,
+    task: Task,
+    bookings: Iterable[Booking],
+    *,
+    caller_pool: str | None,
+    connection: sqlite3.Connection | None,
+) -> Decision:
+    """Return the decision for a task; the one function behind a real pick, a dry run and `route`."""
+    expected = expect(connection, task.lane, task.tier)
+    return decide(
+        task.request(caller=caller_pool, candidate_minutes=expected.minutes),
+        view.pools(bookings),
+        now=view.now,
+        policy=view.settings.routing_policy,
+        context=routing_context(view.settings, route_summary=task.route_summary),
+    )
+
+
+def pick_pool(
+    services: Services, connection: sqlite3.Connection, journal: Journal, state: RunState, step_id: str
+) -> AttemptPicked | StepUnplaced:
+    """Pick and book a pool for the step's next attempt, or record why there is none; both are in the journal afterwards."""
+    task = task_of(state.created, step_id)
+    tree = tree_of(task.cwd)
+    view = look(services)
+    with transaction(connection):
+        bookings = ledger.live(connection, now=view.now)
+        refusal = _refuse_second_writer(bookings, task, tree) or _refuse_above_total(view, journal, state)
+        outcome = refusal or _pick(view, connection, state, step_id, task, tree, bookings)
+        if isinstance(outcome, str):
+            outcome = StepUnplaced(step=step_id, why=outcome, failure_kind="ownership-conflict")
+        journal.append(state.created.run_id, [outcome], at=view.now)
+    return outcome
+
+
+def second_writer(bookings: Iterable[Booking], task: Task, tree: str) -> Booking | None:
+    """Return the attempt that already writes in the tree in which ``task`` would write (design D6), if one does."""
+    if task.lane == "analyze" or task.shared_tree:
+        return None
+    return next((booking for booking in bookings if booking.tree == tree and booking.lane != "analyze"), None)
+
+
+def conflict_text(booking: Booking, tree: str) -> str:
+    """Say why a second writer is refused, and the ways out."""
+    return (
+        f"run {booking.run} already writes in {tree} (a {booking.lane} task on {booking.pool}): wait for it"
+        f" (bullswarm runs wait {booking.run}), or share the tree with --shared-tree"
+    )
+
+
+def _refuse_second_writer(bookings: list[Booking], task: Task, tree: str) -> str | None:
+    booking = second_writer(bookings, task, tree)
+    return conflict_text(booking, tree) if booking else None
+
+
+def _refuse_above_total(view: View, journal: Journal, state: RunState) -> StepUnplaced | None:
+    root = state.created.root or state.created.run_id
+    starts, limit = journal.starts_under(root), view.settings.total_limit
+    if starts < limit:
+        return None
+    why = f"{starts} workers were started under root task {root}, and config.totalLimit is {limit}: raise it in state.json"
+    return StepUnplaced(step=next(iter(state.steps)), why=why, failure_kind="runtime")
+
+
+def _pick(
+    view: View,
+    connection: sqlite3.Connection,
+    state: RunState,
+    step_id: str,
+    task: Task,
+    tree: str,
+    bookings: list[Booking],
+) -> AttemptPicked | StepUnplaced:
+    decision = choose(view, task, bookings, caller_pool=state.created.caller_pool, connection=connection)
+    if decision.pool is None:
+        return _unplaced(decision, step_id)
+    ordinal = len(state.steps[step_id].attempts) + 1
+    files = RunFolder.of(view.services.home, state.created.run_id).attempt(step_id, ordinal)
+    expected = expect(connection, task.lane, task.tier, pool=decision.pool)
+    rung = decision.rung
+    booking = Booking(
+        run=state.created.run_id,
+        step=step_id,
+        attempt=files.id,
+        pool=decision.pool,
+        lane=task.lane,
+        effort=task.tier,
+        started_at=view.now,
+        kernel=current(),
+        model=rung.model if rung else None,
+        expected_minutes=expected.minutes,
+        expected_source=expected.source,
+        cwd=task.cwd,
+        task_file=str(files.task),
+        out_file=str(files.output),
+        tree=tree,
+    )
+    row = decision.row
+    return AttemptPicked(
+        step=step_id,
+        ordinal=ordinal,
+        pool=decision.pool,
+        provider=row.provider if row else decision.pool.partition(":")[0],
+        model=booking.model,
+        reasoning=rung.reasoning if rung else None,
+        lane=task.lane,
+        effort=task.tier,
+        reason=decision.reason,
+        decision=decision.to_json(),
+        booking=ledger.book(connection, booking),
+        tree=tree,
+        free=bool(rung and rung.free),
+        shared_tree=task.shared_tree,
+        expected_minutes=expected.minutes,
+    )
+
+
+def _unplaced(decision: Decision, step_id: str) -> StepUnplaced:
+    return StepUnplaced(
+        step=step_id,
+        why=decision.reason,
+        failure_kind=decision.failure_kind or "unavailable",
+        back_at=decision.back_at,
+        back_at_source="measured" if decision.back_at else None,
+        decision=decision.to_json(),
+    )

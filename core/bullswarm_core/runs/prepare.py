@@ -1,0 +1,154 @@
+"""Everything that stands on disk before a worker starts: its task, its own temp folder, the tree as it was, the launch plan."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bullswarm_core.connector import PoolProfile
+from bullswarm_core.home import make_folder, write_bytes_atomic
+from bullswarm_core.pools import Rung
+from bullswarm_core.quota.durations import free_pool_silence_sec, wall_seconds
+from bullswarm_core.routing import Decision
+from bullswarm_core.runs.clocks import worker_clocks
+from bullswarm_core.runs.events import AttemptPicked, RunCreated
+from bullswarm_core.runs.folder import AttemptFiles, RunFolder
+from bullswarm_core.runs.services import Services
+from bullswarm_core.runs.snapshots import remember
+from bullswarm_core.runs.task import RUN_STEP, Task, task_of
+from bullswarm_core.runs.task_text import task_text
+from bullswarm_core.settings import PoolChoice, Settings
+from bullswarm_core.wire import to_wire
+from bullswarm_core.workers.confinement import can_confine
+from bullswarm_core.workers.keeper_clocks import Clocks
+from bullswarm_core.workers.keeper_spec import KeeperSpec
+from bullswarm_core.workers.launch import LaunchPlan, plan_launch, shown_command
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """A start that only has to be carried out."""
+
+    plan: LaunchPlan
+    spec: KeeperSpec
+    sandbox: str
+
+    def launch_document(self) -> dict[str, Any]:
+        """Return what the journal keeps of the launch; nothing in it is secret."""
+        return {
+            "command": shown_command(self.plan),
+            "confinement": self.plan.confinement_kind,
+            "sandbox": self.sandbox,
+            "billing": self.plan.billing,
+            "model": self.plan.model,
+            "reasoning": to_wire(self.plan.reasoning),
+            "notes": list(self.plan.notes),
+            "clocks": self.spec.to_json()["clocks"],
+        }
+
+
+def prepare(
+    services: Services,
+    connection: sqlite3.Connection,
+    created: RunCreated,
+    picked: AttemptPicked,
+    files: AttemptFiles,
+    profile: PoolProfile,
+) -> Preparation:
+    """Write the task, remember the tree, and plan the launch of an attempt. Raises BullswarmError when it can't start."""
+    task = task_of(created, picked.step)
+    choice = Settings.load(services.home).pool(picked.pool)
+    make_folder(files.private_tmp)
+    text = task_text(task.prompt, lane=task.lane, cwd=task.cwd, may_commit=choice.sandbox == "full")
+    write_bytes_atomic(files.task, text.encode("utf-8", "surrogateescape"))
+    plan = _plan(services, picked, files, profile, choice, task)
+    remember(files.before, task.cwd, home=services.home, environ=plan.environment)
+    clocks = _clocks(services, connection, picked, profile, task)
+    return Preparation(plan=plan, spec=_spec(created, picked, files, plan, clocks), sandbox=choice.sandbox)
+
+
+def preview(services: Services, settings: Settings, task: Task, decision: Decision) -> str:
+    """Return the exact command that a pick would run, without preparing anything; the file names are examples."""
+    profile = services.profile(decision.pool or "")
+    if profile is None or decision.rung is None:
+        return ""
+    files = RunFolder.of(services.home, "RUN").attempt(RUN_STEP, 1)
+    choice = settings.pool(profile.id)
+    rung = (
+        decision.rung if task.reasoning is None else replace(decision.rung, reasoning=task.reasoning, source="request")
+    )
+    plan = plan_launch(
+        profile,
+        rung=rung,
+        lane=task.lane,
+        cwd=task.cwd,
+        prompt_file=str(files.task),
+        private_tmp=str(files.private_tmp),
+        environ=services.environ,
+        sandbox=choice.sandbox,
+        inherit_config=choice.worker_inherits_config,
+        can_confine=can_confine(),
+    )
+    return shown_command(plan)
+
+
+def rung_of(picked: AttemptPicked, task: Task) -> Rung:
+    """Return what the pool is to run: the picked model, and the reasoning level that the caller or the person asked for."""
+    if task.reasoning is not None:
+        return Rung(model=picked.model, reasoning=task.reasoning, source="request")
+    return Rung(model=picked.model, reasoning=picked.reasoning)
+
+
+def _plan(
+    services: Services, picked: AttemptPicked, files: AttemptFiles, profile: PoolProfile, choice: PoolChoice, task: Task
+) -> LaunchPlan:
+    return plan_launch(
+        profile,
+        rung=rung_of(picked, task),
+        lane=task.lane,
+        cwd=task.cwd,
+        prompt_file=str(files.task),
+        private_tmp=str(files.private_tmp),
+        environ=services.environ,
+        sandbox=choice.sandbox,
+        inherit_config=choice.worker_inherits_config,
+        can_confine=can_confine(),
+    )
+
+
+def _clocks(
+    services: Services, connection: sqlite3.Connection, picked: AttemptPicked, profile: PoolProfile, task: Task
+) -> Clocks:
+    wanted = profile.connector.launch.clocks
+    own_runs = wall_seconds(connection, effort=task.tier, pool=picked.pool)
+    return worker_clocks(
+        lane=task.lane,
+        environ=services.environ,
+        wall_sec=task.timeout_sec,
+        free_silence_sec=free_pool_silence_sec(own_runs) if picked.free else None,
+        startup_sec=wanted.startup_sec,
+        silence_sec=wanted.silence_sec,
+        terminal_grace_sec=wanted.terminal_grace_sec,
+    )
+
+
+def _spec(
+    created: RunCreated, picked: AttemptPicked, files: AttemptFiles, plan: LaunchPlan, clocks: Clocks
+) -> KeeperSpec:
+    return KeeperSpec(
+        attempt=f"{created.run_id}/{files.id}",
+        argv=plan.argv,
+        cwd=plan.cwd,
+        stdin_file=plan.stdin_file,
+        stdout_file=str(files.stream if plan.stream else files.stdout),
+        stderr_file=str(files.stderr),
+        keeper_file=str(files.keeper),
+        exit_file=str(files.exit),
+        stop_file=str(files.stop),
+        lock_file=str(files.lock),
+        clocks=clocks,
+        terminal=plan.terminal,
+        watch_tree=picked.tree if picked.lane != "analyze" else None,
+        writable=plan.confinement.writable if plan.confinement else None,
+    )

@@ -1,0 +1,50 @@
+"""The decision log: one row per attempt, from which expected durations and rates are learned. Kept when a run is deleted."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from datetime import datetime
+
+from bullswarm_core.runs.events import AttemptFinished, AttemptPicked, RunCreated
+from bullswarm_core.wire import iso
+
+_COLUMNS = (
+    "at, run, step, attempt, kind, lane, effort, picked, model, ok, failure_kind, stalled, wall_sec, started_at, ended_at,"
+    " reason, payload"
+)
+
+
+def record_decision(
+    connection: sqlite3.Connection,
+    created: RunCreated,
+    picked: AttemptPicked,
+    finished: AttemptFinished,
+    *,
+    at: datetime,
+) -> None:
+    """Add an attempt to the decision log; call it in the transaction that finishes the attempt."""
+    meta = finished.meta
+    payload = {"cwd": created.cwd, "goal": created.goal, "outFile": finished.output_file, "usage": meta.get("usage")}
+    connection.execute(
+        f"INSERT INTO decisions ({_COLUMNS}) VALUES ({', '.join('?' * len(_COLUMNS.split(',')))})",
+        (
+            iso(at),
+            created.run_id,
+            picked.step,
+            f"{picked.step}-{picked.ordinal}",
+            created.kind,
+            picked.lane,
+            picked.effort,
+            picked.pool,
+            picked.model,
+            int(finished.ok),
+            finished.failure_kind,
+            int(bool(meta.get("stalled"))),
+            meta.get("wallSec"),
+            meta.get("startedAt"),
+            meta.get("endedAt"),
+            picked.reason,
+            json.dumps(payload, ensure_ascii=False),
+        ),
+    )

@@ -1,0 +1,39 @@
+"""What the engine of a run needs from outside: the home, the pools of this machine, an environment and a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bullswarm_core.connector import PoolProfile
+from bullswarm_core.home import Home
+from bullswarm_core.labels import Labels
+
+
+def utc_now() -> datetime:
+    """Return the present time, in UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Injected into everything that runs work, so that core knows no provider and tests set the clock."""
+
+    home: Home
+    environ: Mapping[str, str]
+    load_profiles: Callable[[], Sequence[PoolProfile]]
+    now: Callable[[], datetime] = utc_now
+    missing_secrets: tuple[str, ...] = ()
+
+    def profile(self, pool_id: str) -> PoolProfile | None:
+        """Return the pool's profile as it is now, or None when the pool no longer exists."""
+        return next((profile for profile in self.load_profiles() if profile.id == pool_id), None)
+
+    def labels(self) -> Labels:
+        """Return the display labels, as they are now."""
+        return Labels.load(self.home)
+
+    def label(self, pool_id: str) -> str:
+        """Return what people call the pool: its label, else its id."""
+        return self.labels().shown(pool_id)

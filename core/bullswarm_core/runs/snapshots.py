@@ -1,0 +1,42 @@
+"""The tree before an attempt, on disk: a kernel that takes the attempt over later must be able to compare with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bullswarm_core.errors import StateError
+from bullswarm_core.home import Home, read_json, write_json
+from bullswarm_core.judging.deliverable import DeliverableFacts, TreeSnapshot, compare, take_snapshot
+from bullswarm_core.judging.fingerprint import Entry
+from bullswarm_core.wire import from_wire, to_wire
+from bullswarm_core.workers.spawn import run_child
+
+
+def remember(path: Path, cwd: str, *, home: Home, environ: dict[str, str]) -> None:
+    """Look at the tree under ``cwd`` and keep what was seen in ``path``."""
+    snapshot = take_snapshot(cwd, run=run_child, environ=environ, left_out=(str(home.root),))
+    write_json(path, to_wire(snapshot))
+
+
+def changes_since(path: Path, cwd: str, *, home: Home, environ: dict[str, str]) -> DeliverableFacts | None:
+    """Return what changed in the tree since `remember`; None when that was never done or can't be read any more."""
+    try:
+        document = read_json(path)
+    except StateError:
+        return None
+    if document is None:
+        return None
+    before = from_wire(TreeSnapshot, document)
+    before = TreeSnapshot(
+        cwd=before.cwd,
+        is_git=before.is_git,
+        head=before.head,
+        entries={name: from_wire(Entry, entry) for name, entry in document["entries"].items()},
+        taken_ns=before.taken_ns,
+        states=before.states,
+        committed=before.committed,
+        commits=before.commits,
+        truncated=before.truncated,
+    )
+    after = take_snapshot(cwd, run=run_child, environ=environ, since=before, left_out=(str(home.root),))
+    return compare(before, after)

@@ -1,0 +1,61 @@
+"""`bullswarm route`: the pick that a task would get, and why; starts nothing and writes nothing."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from bullswarm_core.routing import Decision
+from bullswarm_server.cli.asking import Asked, ask
+from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.cli.task_arguments import add_task_arguments
+from bullswarm_server.displays.route import decision_lines
+from bullswarm_server.displays.text import Style
+
+SCHEMA_VERSION = "bullswarm.route.v1"
+
+
+def run(arguments: list[str], context: CommandContext) -> int:
+    """Print the decision; exit 1 when no pool can take the task."""
+    options = _parser().parse_args(arguments)
+    asked = ask(options, context, prompt_required=False, write_cache=False)
+    decision = asked.decide()
+    if options.json:
+        context.print_json(document(asked, decision))
+    else:
+        context.print(*decision_lines(decision, style=Style(colour=context.colour)))
+    return 0 if decision.pool else 1
+
+
+def document(asked: Asked, decision: Decision) -> dict[str, Any]:
+    """Return the machine form of a pick that was only shown."""
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "lane": asked.task.lane,
+        "effort": asked.task.tier,
+        "cwd": asked.task.cwd,
+        "caller": asked.origin.caller_pool,
+        **decision.to_json(),
+    }
+
+
+def add_meter_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--meter`` on ``parser``."""
+    parser.add_argument(
+        "--meter",
+        action="append",
+        default=[],
+        metavar="POOL:WINDOW=USED[@RESET]",
+        help="suppose a reading, such as codex:weekly=33%%@+2d (repeatable)",
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bullswarm route",
+        allow_abbrev=False,
+        description="Show the pick that a task would get, and why. Starts nothing.",
+    )
+    add_task_arguments(parser, prompt_required=False)
+    add_meter_argument(parser)
+    return parser

@@ -1,0 +1,179 @@
+"""`bullswarm run`: give one bounded task to one worker, wait for it, and print its verdict."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+from bullswarm_core import ledger
+from bullswarm_core.database import open_database
+from bullswarm_core.errors import RunConflictError, UsageError
+from bullswarm_core.routing import Decision
+from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.pick import conflict_text, second_writer
+from bullswarm_core.runs.state import RunState
+from bullswarm_core.runs.verdict_document import SCHEMA_VERSION, running_document
+from bullswarm_core.workers.tree import tree_of
+from bullswarm_server.cli.asking import Asked, ask
+from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.cli.route import add_meter_argument
+from bullswarm_server.cli.task_arguments import add_task_arguments, seconds
+from bullswarm_server.displays.route import forecast_line, pick_line
+from bullswarm_server.displays.text import Style
+from bullswarm_server.displays.verdict import verdict_lines
+from bullswarm_server.launch import create_run, request_stop, start_kernel, wait_for
+
+EXIT_INTERRUPTED = 130
+
+
+def run(arguments: list[str], context: CommandContext) -> int:
+    """Run the task and print the verdict; exit 0 when it is good, 1 when the work failed, 2 when the call was wrong."""
+    options = _parser().parse_args(arguments)
+    if options.meter and not options.dry_run:
+        raise UsageError("--meter supposes a reading", hint="use it with --dry-run or `bullswarm route`")
+    asked = ask(options, context, prompt_required=True, write_cache=not options.dry_run)
+    if options.dry_run:
+        return _dry_run(asked, options, context)
+    _refuse_second_writer(asked)
+    connection = open_database(context.home)
+    try:
+        created = create_run(
+            context.home, connection, asked.task, environ=context.environ, origin=asked.origin, now=asked.services.now()
+        )
+    finally:
+        connection.close()
+    start_kernel(context.home, created.run_id, environ=context.environ)
+    return follow(context, created.run_id, heartbeat_sec=options.heartbeat, as_json=options.json)
+
+
+def follow(
+    context: CommandContext, run_id: str, *, heartbeat_sec: float | None = None, as_json: bool = False,
+    timeout_sec: float | None = None,
+) -> int:  # fmt: skip
+    """Wait for a run's verdict and print it. Ctrl-C asks for the work to be stopped; a second one only ends the wait."""
+    heart = _Heartbeat(context, heartbeat_sec)
+    stopping = False
+    while True:
+        try:
+            state = wait_for(context.home, run_id, environ=context.environ, tick=heart.tick, timeout_sec=timeout_sec)
+            return show(context, state, as_json=as_json)
+        except KeyboardInterrupt:
+            if stopping:
+                context.note(f"left to itself: it is being stopped · bullswarm runs show {run_id}")
+                return EXIT_INTERRUPTED
+            stopping = True
+            _stop(context, run_id)
+            context.note("stopping the worker; Ctrl-C again leaves at once")
+
+
+def show(context: CommandContext, state: RunState, *, as_json: bool) -> int:
+    """Print a run's verdict, or how far it is; return the exit code."""
+    finished = state.finished
+    verdict: dict[str, Any] = dict(finished.verdict) if finished else running_document(state, kernel_alive=True)
+    if as_json:
+        context.print_json(verdict)
+    else:
+        context.print(*verdict_lines(verdict, style=Style(colour=context.colour)))
+    return 0 if verdict["ok"] else 1
+
+
+def _stop(context: CommandContext, run_id: str) -> None:
+    connection = open_database(context.home)
+    try:
+        from bullswarm_core.runs.services import utc_now
+
+        request_stop(connection, Journal(connection).state(run_id), by="Ctrl-C", now=utc_now())
+    finally:
+        connection.close()
+
+
+def _refuse_second_writer(asked: Asked) -> None:
+    """Refuse early, with nothing created, what the kernel would refuse for good inside its transaction."""
+    if asked.connection is None:
+        return
+    tree = tree_of(asked.task.cwd)
+    booking = second_writer(ledger.entries(asked.connection, now=asked.view.now), asked.task, tree)
+    if booking is not None:
+        raise RunConflictError(conflict_text(booking, tree))
+
+
+def _dry_run(asked: Asked, options: argparse.Namespace, context: CommandContext) -> int:
+    decision = asked.decide()
+    command = _command(asked, decision)
+    if options.json:
+        context.print_json(_dry_document(asked, decision, command))
+        return 0 if decision.pool else 1
+    context.print(pick_line(decision, style=Style(colour=context.colour)))
+    if decision.pool:
+        context.print(f"command: {command}", *filter(None, [forecast_line(decision)]))
+    return 0 if decision.pool else 1
+
+
+def _command(asked: Asked, decision: Decision) -> str | None:
+    from bullswarm_core.runs.prepare import preview
+
+    return preview(asked.services, asked.view.settings, asked.task, decision) if decision.pool else None
+
+
+def _dry_document(asked: Asked, decision: Decision, command: str | None) -> dict[str, Any]:
+    answer = decision.to_json()
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "dryRun": True,
+        "state": "finished",
+        "ok": decision.pool is not None,
+        "why": decision.reason,
+        "failureKind": decision.failure_kind,
+        "backAt": answer["backAt"],
+        "pick": {
+            "pool": decision.pool,
+            "poolLabel": asked.services.label(decision.pool),
+            "lane": asked.task.lane,
+            "effort": asked.task.tier,
+            "model": answer["model"],
+            "command": command,
+        }
+        if decision.pool
+        else None,
+        "routeWhy": decision.reason,
+        "forecast": answer["forecast"],
+        "candidates": answer["candidates"],
+        "excluded": answer["excluded"],
+    }
+
+
+class _Heartbeat:
+    """Says every so many seconds that the work goes on, on standard error; silent unless asked for."""
+
+    def __init__(self, context: CommandContext, every_sec: float | None) -> None:
+        self._context = context
+        self._every = every_sec
+        self._last = time.monotonic()
+
+    def tick(self, state: RunState, waited_sec: float) -> None:
+        if self._every is None or time.monotonic() - self._last < self._every:
+            return
+        self._last = time.monotonic()
+        step = next(iter(state.steps.values()))
+        where = f"on {step.current.picked.pool}" if step.current else "waiting for a pick"
+        self._context.note(f"{state.created.short_id} {where}, {waited_sec:.0f} s")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bullswarm run",
+        allow_abbrev=False,
+        description="Give one bounded task to one worker, wait for it, and print its verdict. One attempt: no retry.",
+    )
+    add_task_arguments(parser, prompt_required=True)
+    parser.add_argument(
+        "--timeout", type=seconds, metavar="SEC", help="stop the worker after this long (default: no limit)"
+    )
+    parser.add_argument("--heartbeat", type=seconds, metavar="SEC", help="say this often, on stderr, that work goes on")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the pick and the command; write and start nothing"
+    )
+    parser.add_argument("--shared-tree", action="store_true", help="allow a second writer in this working tree")
+    add_meter_argument(parser)
+    return parser

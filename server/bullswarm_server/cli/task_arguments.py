@@ -1,0 +1,132 @@
+"""The arguments that describe a task, shared by `run` and `route`."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from bullswarm_core.errors import UnknownNameError, UsageError
+from bullswarm_core.labels import Labels
+from bullswarm_core.pools import EFFORTS, LANES
+from bullswarm_core.runs.task import Task
+
+LARGEST_TIMEOUT_SEC = 30 * 24 * 3600
+
+
+def add_task_arguments(parser: argparse.ArgumentParser, *, prompt_required: bool) -> None:
+    """Declare the arguments of a task on ``parser``."""
+    optional = "" if prompt_required else " (may be left out: only the pick is shown)"
+    parser.add_argument("words", nargs="*", metavar="WORD", help=f"the task, in words{optional}")
+    parser.add_argument("--lane", required=True, choices=LANES, help="the nature of the work")
+    parser.add_argument(
+        "--add-dir", "--cwd", dest="cwd", metavar="DIR", default=".", help="the folder to work in (default: .)"
+    )
+    parser.add_argument("--prompt", metavar="TEXT", help="the task, as one text")
+    parser.add_argument("--task-file", metavar="FILE", help="a file that holds the task; - reads standard input")
+    parser.add_argument("--effort", choices=EFFORTS, help="the effort tier (default: the lane's)")
+    parser.add_argument("--reasoning", metavar="LEVEL", help="reasoning level; `default` passes none")
+    parser.add_argument("--model", metavar="ID", help="only pools that can run this model")
+    parser.add_argument("--pool", metavar="POOL", help="this pool and no other, by id or label")
+    parser.add_argument(
+        "--use-pool", action="append", default=[], metavar="POOL", help="choose among these (repeatable)"
+    )
+    parser.add_argument(
+        "--avoid-pool", action="append", default=[], metavar="POOL", help="leave this one out (repeatable)"
+    )
+    parser.add_argument(
+        "--use-provider", action="append", default=[], metavar="NAME", help="choose among these providers"
+    )
+    parser.add_argument("--avoid-provider", action="append", default=[], metavar="NAME", help="leave this provider out")
+    parser.add_argument(
+        "--independent-of", action="append", default=[], metavar="RUN",
+        help="leave out the providers that did this earlier work: a run, or the path of its output",
+    )  # fmt: skip
+    parser.add_argument("--no-caller", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def seconds(text: str) -> float:
+    """Read a positive number of seconds; the type of a time limit."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= LARGEST_TIMEOUT_SEC:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number of seconds between 0 and {LARGEST_TIMEOUT_SEC}')
+    return value
+
+
+def read_prompt(options: argparse.Namespace) -> str:
+    """Return the task's text from words, ``--prompt`` or ``--task-file``. Raises UsageError unless exactly one is given."""
+    given = [bool(options.words), options.prompt is not None, options.task_file is not None]
+    if sum(given) > 1:
+        raise UsageError("the task is given twice", hint="use words, --prompt or --task-file, one of them")
+    if options.prompt is not None:
+        return str(options.prompt)
+    if options.task_file is not None:
+        return _read_task_file(options.task_file)
+    return " ".join(options.words)
+
+
+def _read_task_file(name: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"cannot read the task file {name}: {error.strerror}", hint="give a file that exists"
+        ) from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the task file {name} is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from error
+
+
+def working_folder(name: str) -> str:
+    """Return the real path of the folder to work in. Raises UsageError when it is not a folder."""
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
+        raise UsageError(f"--add-dir {name} {what}", hint="give the folder that the task is about")
+    return str(folder.resolve())
+
+
+def build_task(options: argparse.Namespace, *, prompt: str, names: PoolNames, avoid_also: tuple[str, ...] = ()) -> Task:
+    """Return the task that the arguments describe, with labels turned into ids and unknown names refused."""
+    return Task(
+        prompt=prompt,
+        lane=options.lane,
+        cwd=working_folder(options.cwd),
+        effort=options.effort,
+        reasoning=options.reasoning,
+        model=options.model,
+        pool=names.pool(options.pool) if options.pool is not None else None,
+        use_pools=tuple(names.pool(name) for name in options.use_pool),
+        avoid_pools=tuple(names.pool(name) for name in options.avoid_pool),
+        use_providers=tuple(names.provider(name) for name in options.use_provider),
+        avoid_providers=tuple(dict.fromkeys((*map(names.provider, options.avoid_provider), *avoid_also))),
+        independent_of=tuple(options.independent_of),
+        timeout_sec=getattr(options, "timeout", None),
+        shared_tree=getattr(options, "shared_tree", False),
+    )
+
+
+class PoolNames:
+    """Turns what a person types into ids; either a pool's id or its label is accepted."""
+
+    def __init__(self, pool_ids: Iterable[str], labels: Labels) -> None:
+        self._ids = frozenset(pool_ids)
+        self._labels = labels
+
+    def pool(self, name: str) -> str:
+        """Return the id of a pool. Raises UnknownNameError for a name that no pool has."""
+        return self._labels.resolve(name, self._ids)
+
+    def provider(self, name: str) -> str:
+        """Return the name of a provider that has a pool. Raises UnknownNameError for another."""
+        known = sorted({pool_id.partition(":")[0] for pool_id in self._ids})
+        if name not in known:
+            raise UnknownNameError(f'unknown provider "{name}"', hint=f"pools exist of {', '.join(known)}")
+        return name

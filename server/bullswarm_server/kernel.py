@@ -1,0 +1,60 @@
+"""The kernel process: `python -m bullswarm_server.kernel RUN` drives one run, detached from whoever launched it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from datetime import UTC, datetime
+
+from bullswarm_core.errors import BullswarmError, RunConflictError
+from bullswarm_core.home import Home
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Drive the run named by the only argument; everything said goes to standard error, which is the kernel's log."""
+    words = sys.argv[1:] if arguments is None else arguments
+    if len(words) != 1:
+        _say("usage: python -m bullswarm_server.kernel RUN")
+        return 2
+    # A terminal that closes or a Ctrl-C there must not reach the work (design D4); a stop is an event of the journal.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        return _drive(words[0])
+    except RunConflictError as error:
+        _say(str(error))
+        return 0
+    except BullswarmError as error:
+        _say(str(error))
+        return error.exit_code
+
+
+def _drive(run_id: str) -> int:
+    from bullswarm_core.database import open_database
+    from bullswarm_core.runs.engine import drive
+    from bullswarm_core.runs.journal import Journal
+    from bullswarm_core.runs.saved_environment import SavedEnvironment, restore
+    from bullswarm_server.machine import services_for
+
+    home = Home()
+    connection = open_database(home)
+    try:
+        created = Journal(connection).state(run_id).created
+        saved = SavedEnvironment(dict(created.environment), created.secret_names)
+        environ, missing = restore(saved, os.environ)
+        services = services_for(home, environ, missing_secrets=missing)
+        state = drive(services, connection, run_id, say=_say)
+    finally:
+        connection.close()
+    _say(f"run {run_id}: {state.finished.outcome if state.finished else 'unfinished'}")
+    return 0
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {line}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

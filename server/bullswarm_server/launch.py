@@ -1,0 +1,162 @@
+"""Starts runs: records what was asked for, starts a detached kernel, and waits for verdicts without owning the work."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from bullswarm_core.database import open_database
+from bullswarm_core.errors import BullswarmError, StorageError
+from bullswarm_core.home import Home, make_folder, write_json
+from bullswarm_core.runs.events import RunCreated, StopRequested
+from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.runs.ids import new_run_id
+from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.liveness import KernelState, kernel_state
+from bullswarm_core.runs.saved_environment import save
+from bullswarm_core.runs.services import utc_now
+from bullswarm_core.runs.state import RunState
+from bullswarm_core.runs.task import Task, to_options, to_program
+from bullswarm_core.workers.environment import is_session_variable
+
+ROOT_VARIABLE = "BULLSWARM_ROOT"
+_FIRST_LOOKS_SEC = 0.05
+_LATER_LOOKS_SEC = 0.2
+_EARLY_SEC = 3.0
+# A kernel that dies again and again has a fault that another start won't cure; its log says which.
+_MOST_KERNEL_STARTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who asks: the calling agent, its pool, and how deep in other runs this one is."""
+
+    caller: str | None = None
+    caller_pool: str | None = None
+    depth: int = 0
+    root: str | None = None
+
+
+def create_run(
+    home: Home, connection: sqlite3.Connection, task: Task, *, environ: Mapping[str, str], origin: Origin, now: datetime
+) -> RunCreated:
+    """Record a run of one task, with its folder; nothing is running yet. Raises StorageError when the disk refuses."""
+    saved = save(environ, leave_out=[name for name in environ if is_session_variable(name)])
+    created = RunCreated(
+        run_id=new_run_id(now),
+        short_id="",
+        kind="run",
+        goal=task.goal,
+        cwd=task.cwd,
+        program=to_program(task),
+        options=to_options(task),
+        caller=origin.caller,
+        caller_pool=origin.caller_pool,
+        root=origin.root,
+        depth=origin.depth,
+        environment=saved.values,
+        secret_names=saved.secret_names,
+    )
+    folder = RunFolder.of(home, created.run_id)
+    make_folder(folder.path)
+    write_json(folder.marker, {"schemaVersion": "bullswarm.run-folder.v1", "runId": created.run_id})
+    return Journal(connection).create(created, at=now)
+
+
+def start_kernel(home: Home, run_id: str, *, environ: Mapping[str, str]) -> int:
+    """Start a kernel for the run, in a session of its own, and return its pid; the caller may end at any time."""
+    import subprocess
+
+    folder = RunFolder.of(home, run_id)
+    make_folder(folder.path)
+    environment = {**environ, "BULLSWARM_HOME": str(home.root)}
+    try:
+        with open(folder.kernel_log, "ab") as log:
+            process = subprocess.Popen(
+                # -P keeps a file in the working folder from standing in for one of our modules.
+                [sys.executable, "-P", "-m", "bullswarm_server.kernel", run_id],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=folder.path,
+                env=environment,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise StorageError(
+            f"the kernel of run {run_id} could not be started: {error}", hint="free some resources and resume"
+        ) from error
+    # Nobody waits for it: it outlives us, and its verdict is in the journal.
+    process.returncode = 0
+    return process.pid
+
+
+def request_stop(connection: sqlite3.Connection, state: RunState, *, by: str, now: datetime) -> None:
+    """Ask the kernel to stop the work of an unfinished run; a second request changes nothing."""
+    if state.finished is None and state.stop_requested is None:
+        Journal(connection).append(state.created.run_id, [StopRequested(by=by)], at=now)
+
+
+def wait_for(
+    home: Home,
+    run_id: str,
+    *,
+    environ: Mapping[str, str],
+    timeout_sec: float | None = None,
+    restart_kernel: bool = True,
+    tick: Callable[[RunState, float], None] | None = None,
+) -> RunState:
+    """Wait until the run has its verdict and return its state; after ``timeout_sec`` return it as it is then.
+
+    A kernel that is gone is started again, at most three times. ``tick`` is called about five times a second with the state
+    and the seconds waited. Raises BullswarmError when kernels keep dying.
+    """
+    started, starts = time.monotonic(), 0
+    connection = open_database(home)
+    try:
+        journal, seq = Journal(connection), 0
+        state = journal.state(run_id)
+        while state.finished is None:
+            waited = time.monotonic() - started
+            if timeout_sec is not None and waited >= timeout_sec:
+                return state
+            if tick is not None:
+                tick(state, waited)
+            if restart_kernel and kernel_state(home, state, now=utc_now()) is KernelState.GONE:
+                starts += 1
+                _start_again(home, state, starts, environ)
+            time.sleep(_FIRST_LOOKS_SEC if waited < _EARLY_SEC else _LATER_LOOKS_SEC)
+            if journal.last_seq(run_id) != seq:
+                state = journal.state(run_id)
+                seq = state.seq
+        return state
+    finally:
+        connection.close()
+
+
+def _start_again(home: Home, state: RunState, starts: int, environ: Mapping[str, str]) -> None:
+    run_id = state.created.run_id
+    if starts > _MOST_KERNEL_STARTS:
+        log = RunFolder.of(home, run_id).kernel_log
+        raise BullswarmError(
+            f"the kernel of run {state.created.short_id} died {_MOST_KERNEL_STARTS} times", hint=f"see {log}"
+        )
+    pid = start_kernel(home, run_id, environ=environ)
+    deadline = time.monotonic() + 10.0
+    while time.monotonic() < deadline and kernel_state(home, state, now=utc_now()) is KernelState.GONE:
+        if not _exists(pid):
+            return
+        time.sleep(_FIRST_LOOKS_SEC)
+
+
+def _exists(pid: int) -> bool:
+    try:
+        ended, _ = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return ended == 0
