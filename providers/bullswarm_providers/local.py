@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -94,5 +95,10 @@ def _import(code: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ConnectorError(f"{code}: it can't be loaded as Python")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        # A dry run writes nothing, not even Python's cache beside the person's file.
+        spec.loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = before
     return module

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ _BUILT_IN = frozenset({"openai", "oss", "ollama", "lmstudio", "amazon-bedrock", 
 # Codex's defaults make up to 30 requests of one failing call and wait 5 minutes for each silent one (measured).
 _REQUEST_RETRIES = 2
 _STREAM_RETRIES = 2
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def sign_in(connector: Connector, account: Account, environ: Mapping[str, str]) -> SignInState:
@@ -43,28 +42,45 @@ def sign_in(connector: Connector, account: Account, environ: Mapping[str, str]) 
 
 
 def launch_addition(context: LaunchContext) -> LaunchAddition:
-    """Bound the retries of the person's own model provider, and leave each of their MCP servers out of the worker."""
+    """Bound the retries of the person's own model provider, and leave each of their MCP servers and skills out."""
     config = _config(context.profile.config_dir)
     if config is None:
         return LaunchAddition(notes=("config.toml of Codex can't be read: its MCP servers are not turned off",))
     arguments: list[str] = []
     provider = config.get("model_provider")
     if isinstance(provider, str) and provider not in _BUILT_IN and provider in (config.get("model_providers") or {}):
-        prefix = f"model_providers.{_key(provider)}"
-        arguments += ["-c", f"{prefix}.request_max_retries={_REQUEST_RETRIES}"]
-        arguments += ["-c", f"{prefix}.stream_max_retries={_STREAM_RETRIES}"]
+        bounds = f"{{request_max_retries={_REQUEST_RETRIES},stream_max_retries={_STREAM_RETRIES}}}"
+        arguments += ["-c", f"model_providers={{{_key(provider)}={bounds}}}"]
     if context.isolated:
-        # `mcp_servers={}` is merged and removes nothing, and naming an unknown server ends the run (measured).
-        servers = config.get("mcp_servers")
-        for name in sorted(servers) if isinstance(servers, dict) else ():
-            arguments += ["-c", f"mcp_servers.{_key(name)}.enabled=false"]
+        arguments += _without_servers(config) + _without_skills(context)
     return LaunchAddition(arguments=tuple(arguments))
+
+
+def _without_servers(config: dict[str, Any]) -> list[str]:
+    """Turn each configured MCP server off.
+
+    An inline table is merged into the configuration, while an empty one removes nothing, a dotted path can't name a
+    server with a dot or a space, and naming an unknown server ends the run (all measured).
+    """
+    servers = config.get("mcp_servers")
+    names = sorted(servers) if isinstance(servers, dict) else []
+    entries = ",".join(f"{_key(name)}={{enabled=false}}" for name in names)
+    return ["-c", f"mcp_servers={{{entries}}}"] if names else []
+
+
+def _without_skills(context: LaunchContext) -> list[str]:
+    """Turn each skill of the person off; those of the project stay."""
+    home = context.environ.get("HOME", "")
+    folders = [Path(context.profile.config_dir or "") / "skills", Path(home) / ".agents" / "skills"]
+    files = sorted(str(file) for folder in folders if folder.is_absolute() for file in folder.glob("*/SKILL.md"))
+    entries = ",".join(f"{{path={_key(file)},enabled=false}}" for file in files)
+    return ["-c", f"skills.config=[{entries}]"] if files else []
 
 
 def _config(folder: str | None) -> dict[str, Any] | None:
     return read_toml(Path(folder) / "config.toml") if folder else {}
 
 
-def _key(name: str) -> str:
-    """Write a TOML key; one that is not bare is quoted."""
-    return name if _BARE_KEY.fullmatch(name) else '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def _key(text: str) -> str:
+    """Write ``text`` as a TOML string; JSON's escapes are a part of TOML's."""
+    return json.dumps(text, ensure_ascii=False)
