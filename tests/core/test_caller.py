@@ -1,0 +1,99 @@
+"""Who is calling: explicit word, then the MCP client's name, then markers; and the account by its folder."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bullswarm_core.caller import Caller, check_depth, find_caller, process_names_above, provider_of_client
+from bullswarm_core.connector import ConfigFolder, Connector, PoolProfile
+from bullswarm_core.errors import UsageError
+
+CLAUDE = Connector("claude-code", "Claude Code", "claude", config_folder=ConfigFolder("CLAUDE_CONFIG_DIR", "~/.claude"))
+ECHO = Connector("echo", "Echo", "python")
+
+
+@pytest.fixture
+def profiles(own_home: Path) -> list[PoolProfile]:
+    return [
+        PoolProfile("claude-code", CLAUDE, "/bin/claude", config_dir=str(own_home / ".claude")),
+        PoolProfile("claude-code:acme", CLAUDE, "/bin/claude", config_dir=str(own_home / ".claude-acme")),
+        PoolProfile("echo", ECHO, "/bin/python"),
+    ]
+
+
+def home_and(**more: str) -> dict[str, str]:
+    return {"HOME": os.environ["HOME"], **more}
+
+
+def test_nobody_calls_from_a_plain_shell(profiles: list[PoolProfile]) -> None:
+    assert find_caller(home_and(), profiles=profiles) == Caller()
+
+
+def test_an_explicit_word_wins_over_everything(profiles: list[PoolProfile]) -> None:
+    environ = home_and(BULLSWARM_CALLER="claude-code:acme", CODEX_THREAD_ID="1")
+    caller = find_caller(environ, client_name="opencode", profiles=profiles)
+    assert (caller.provider, caller.pool_id) == ("claude-code", "claude-code:acme")
+    assert find_caller(home_and(BULLSWARM_CALLER="none", CLAUDECODE="1"), profiles=profiles).provider is None
+
+
+def test_the_mcp_clients_name_wins_over_inherited_markers(profiles: list[PoolProfile]) -> None:
+    caller = find_caller(home_and(CLAUDECODE="1"), client_name="codex-mcp-client", profiles=profiles)
+    assert (caller.provider, caller.pool_id) == ("codex", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "provider"),
+    [
+        ("claude-code", "claude-code"),
+        ("codex-mcp-client", "codex"),
+        ("opencode", "opencode"),
+        ("grok-shell-bullswarm", "grok"),
+        ("commandcode", "command-code"),
+        ("mcp", None),
+        ("opencode-fork", None),
+    ],
+)
+def test_clients_are_known_by_the_names_they_were_seen_with(name: str, provider: str | None) -> None:
+    assert provider_of_client(name) == provider
+
+
+def test_the_account_is_known_by_its_configuration_folder(profiles: list[PoolProfile]) -> None:
+    default = find_caller(home_and(CLAUDECODE="1"), profiles=profiles)
+    assert default == Caller("claude-code", "claude-code", "CLAUDECODE is set")
+    folder = profiles[1].config_dir or ""
+    acme = find_caller(home_and(CLAUDECODE="1", CLAUDE_CONFIG_DIR=folder + "/"), profiles=profiles)
+    assert acme.pool_id == "claude-code:acme"
+    other = find_caller(home_and(CLAUDECODE="1", CLAUDE_CONFIG_DIR="/elsewhere"), profiles=profiles)
+    assert (other.provider, other.pool_id) == ("claude-code", None)
+
+
+def test_of_two_inherited_markers_the_nearest_process_decides() -> None:
+    environ = home_and(CLAUDECODE="1", CODEX_THREAD_ID="t")
+    assert find_caller(environ, ancestors=lambda: ("sh", "claude", "sh", "codex")).provider == "claude-code"
+    assert find_caller(environ, ancestors=lambda: ("sh", "codex", "claude")).provider == "codex"
+
+
+def test_one_marker_needs_no_look_at_processes() -> None:
+    def refuse() -> tuple[str, ...]:
+        raise AssertionError("asked for processes")
+
+    assert find_caller(home_and(OPENCODE="1"), ancestors=refuse).provider == "opencode"
+
+
+def test_the_processes_above_are_named_nearest_first() -> None:
+    if Path("/proc/self/stat").exists():
+        assert process_names_above()[0] == Path(f"/proc/{os.getppid()}/comm").read_text(encoding="utf-8").strip()
+
+
+def test_depth_is_counted_up_to_its_limit() -> None:
+    assert check_depth({}) == 0
+    assert check_depth({"BULLSWARM_DEPTH": "1"}, limit=2) == 1
+    with pytest.raises(UsageError, match="BULLSWARM_DEPTH=2"):
+        check_depth({"BULLSWARM_DEPTH": "2"}, limit=2)
+
+
+@pytest.mark.parametrize("text", ["-1", "x", "1.5", "٣", "99999999999"])
+def test_a_depth_that_is_no_number_is_refused_not_taken_for_zero(text: str) -> None:
+    with pytest.raises(UsageError, match="BULLSWARM_DEPTH"):
+        check_depth({"BULLSWARM_DEPTH": text})
