@@ -81,9 +81,11 @@ class BoundedCapture:
         return self._tail.value()[-limit:]
 
     def close(self) -> None:
-        """Write what only the memory holds, if the disk takes it now, and close the file."""
-        if self._retry_at is not None:
-            self._recover()
+        """Write what only the memory holds, or at least its last words, if the disk takes them now; close the file."""
+        limit = MEMORY_TAIL_BYTES
+        while self._retry_at is not None and limit >= SMALL_CHUNK:
+            self._recover(limit)
+            limit //= 4
         self._close_file()
 
     def _store(self, data: memoryview, offset: int) -> None:
@@ -156,9 +158,9 @@ class BoundedCapture:
         self._room = 0
         self._retry_at = self.total + RETRY_BYTES
 
-    def _recover(self) -> None:
+    def _recover(self, limit: int = MEMORY_TAIL_BYTES) -> None:
         """Try a new segment that begins with what memory still holds and no file has."""
-        held = self._tail.value()
+        held = self._tail.value()[-limit:]
         start = max(self.total - len(held), self._end)
         self._retry_at = None
         self._store(memoryview(held)[len(held) - (self.total - start) :], start)

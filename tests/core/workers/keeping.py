@@ -85,7 +85,8 @@ class Keeping:
         name = f"a-{len(self.kept) + 1}"
         place = self.folder / name
         place.mkdir(exist_ok=True)
-        files: dict[str, Any] = {f"{word}_file": str(place / f"{word}.out") for word in ("stdout", "stderr", "stop", "lock")}
+        words = ("stdout", "stderr", "stop", "lock")
+        files: dict[str, Any] = {f"{word}_file": str(place / f"{word}.out") for word in words}
         spec = KeeperSpec(
             attempt=f"{self.folder}/{name}",
             argv=(sys.executable, "-I", "-S", "-c", code),

@@ -85,7 +85,9 @@ def test_a_full_disk_is_survived_and_told(tmp_path: Path, monkeypatch: pytest.Mo
     assert [path.name for path in tmp_path.iterdir()] == ["out"], "a retry left an empty segment"
 
 
-def test_after_a_full_disk_capture_goes_on_with_what_memory_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_full_disk_capture_goes_on_with_what_memory_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     disk = Disk(1000, monkeypatch)
     capture = new_capture(tmp_path / "out", head=MEBIBYTE, segment=8 * MEBIBYTE)
     stream = os.urandom(2 * RETRY_BYTES)
@@ -171,7 +173,7 @@ def test_a_flood_of_300_mb_is_drained_in_flat_memory(keeping: Keeping) -> None:
 def test_a_line_of_30_mb_grows_nothing_and_hides_no_terminal_event(keeping: Keeping) -> None:
     code = (
         "import os\nos.write(1, b'{\"x\":\"')\nfor _ in range(30 * 16): os.write(1, b'y' * 65536)\n"
-        "os.write(1, b'\",\"type\":\"result\"}\\n')\nimport time; time.sleep(60)"
+        'os.write(1, b\'","type":"result"}\\n\')\nimport time; time.sleep(60)'
     )
     kept = keeping.start(
         code, terminal=({"path": "type", "equals": ["result"]},), clocks=clocks(terminal_grace_sec=1.0, silence_sec=15)
@@ -213,7 +215,8 @@ def test_a_full_disk_neither_stops_nor_kills_the_worker(keeping: Keeping, monkey
         return run(*args, **options)  # type: ignore[call-overload]
 
     monkeypatch.setattr(subprocess, "run", under_limit)
-    code = "import os\nfor _ in range(64): os.write(1, b'z' * 65536)\nos.write(1, b'the last words')\nraise SystemExit(5)"
+    flood = "import os\nfor _ in range(64): os.write(1, b'z' * 65536)\n"
+    code = flood + "os.write(1, b'the last words')\nraise SystemExit(5)"
     kept = keeping.start(code)
     facts = kept.end()
     assert (facts.reason, facts.exit_code) == ("exited", 5)
@@ -223,7 +226,7 @@ def test_a_full_disk_neither_stops_nor_kills_the_worker(keeping: Keeping, monkey
     assert read_tail(kept.spec.stdout_file, 14) == b"the last words"
 
 
-@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small disk in a namespace of its own")
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small disk")
 def test_on_a_disk_that_is_really_full_the_exit_record_is_still_written(keeping: Keeping, tmp_path: Path) -> None:
     import subprocess
 
@@ -239,8 +242,7 @@ def test_on_a_disk_that_is_really_full_the_exit_record_is_still_written(keeping:
     spec_file = tmp_path / "spec.json"
     replace(spec, cwd="/", **fields).write(spec_file)  # type: ignore[arg-type]
     script = (
-        'mount -t tmpfs -o size=300k none "$1" && "$2" -I -S "$3" "$4"; echo code $?;'
-        ' cat "$1/exit.json"; ls "$1" >&2'
+        'mount -t tmpfs -o size=300k none "$1" && "$2" -I -S "$3" "$4"; echo code $?; cat "$1/exit.json"; ls "$1" >&2'
     )
     argv = ["unshare", "-m", "sh", "-c", script, "sh", str(disk), sys.executable, keeper.__file__, str(spec_file)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
