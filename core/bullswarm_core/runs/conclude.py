@@ -6,14 +6,15 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from bullswarm_core.connector import PoolProfile, Signatures
 from bullswarm_core.home import write_bytes_atomic
 from bullswarm_core.judging.channel import with_channel
 from bullswarm_core.judging.deliverable import DeliverableFacts, attribute
 from bullswarm_core.judging.limits import Notice, Reader, notice_of
-from bullswarm_core.judging.verdict import JudgeInput, Judgement, judge
+from bullswarm_core.judging.verdict import JudgeInput, Judgement, WorkerClocks, declared_failure, judge
+from bullswarm_core.pools import Lane
 from bullswarm_core.quota.readings import load_reading, record_refusal, refusal_after_limit
 from bullswarm_core.runs.events import AttemptPicked, RunCreated
 from bullswarm_core.runs.folder import AttemptFiles
@@ -70,22 +71,23 @@ def conclude(ended: Ended) -> Conclusion:
     """Judge an attempt and write its output file. Raises StorageError when the output can't be written."""
     now = ended.services.now()
     stream = _whole_stream(ended)
-    failed = (
-        stream.terminal_error or any(error.fatal for error in stream.errors) or ended.exit.exit_code not in (0, None)
-    )
+    failed = declared_failure(stream, ended.exit)
     reader = Reader(written_at=now, signatures=ended.signatures, zone=UTC, failed=failed)
     notice = ended.notice or notice_of(stream, reader)
     deliverable = _deliverable(ended, stream)
     reading = load_reading(ended.services.home, ended.picked.pool, now=now)
     judgement = judge(
         JudgeInput(
-            lane=ended.picked.lane,
+            lane=cast(Lane, ended.picked.lane),
             exit=ended.exit,
             stream=stream,
             deliverable=deliverable,
             notice=notice,
-            free=ended.picked.free,
             windows=reading.windows,
+            model=ended.picked.model,
+            free=ended.picked.free,
+            clocks=_clocks(ended.launch),
+            confined=ended.launch.get("confinement", "none") != "none",
             now=now,
         )
     )
@@ -103,6 +105,12 @@ def conclude(ended: Ended) -> Conclusion:
 def notice_reader(profile: PoolProfile, *, written_at: datetime) -> Reader:
     """Return how a running attempt's notices are read: nothing counts as failed before the end."""
     return Reader(written_at=written_at, signatures=profile.connector.signatures, zone=UTC)
+
+
+def _clocks(launch: Mapping[str, Any]) -> WorkerClocks:
+    clocks = launch.get("clocks") or {}
+    names = ("startupSec", "silenceSec", "noProgressSec", "wallSec")
+    return WorkerClocks(*((clocks.get(name) or None) for name in names))
 
 
 def _whole_stream(ended: Ended) -> StreamFacts:
@@ -203,4 +211,5 @@ def _parts(ended: Ended, stream: StreamFacts, deliverable: DeliverableFacts | No
         "commits": list(deliverable.commits) if deliverable else [],
         "attribution": deliverable.attribution if deliverable else "own",
         "denied": to_wire(stream.denials),
+        "launchNotes": list(ended.launch.get("notes", ())),
     }

@@ -292,6 +292,8 @@ def _notes(
     removed: tuple[str, ...],
 ) -> tuple[str, ...]:
     notes = []
+    if profile.connector.last_resort:
+        notes.append(f"{profile.id} is the embedded worker: no model reads this task and no work is done")
     if removed:
         notes.append(f"{', '.join(removed)} kept from the worker: it would be billed apart or pick another account")
     if reasoning.clamped:

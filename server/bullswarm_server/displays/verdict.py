@@ -16,7 +16,8 @@ def verdict_lines(verdict: Mapping[str, Any], *, style: Style = _PLAIN) -> list[
     """Return the lines for one verdict; every text of a worker or provider comes without control sequences."""
     lines = [_first_line(verdict, style)]
     lines += [line for line in _facts(verdict) if line]
-    lines += [f"note: {one_line(str(note))}" for note in verdict.get("notes") or ()]
+    lines += [f"note: {one_line(note['text'])}" for note in verdict.get("notes") or ()]
+    lines += [f"note: {one_line(note)}" for note in verdict.get("launchNotes") or ()]
     lines += _excerpt(verdict.get("excerpt"), style)
     return lines
 
