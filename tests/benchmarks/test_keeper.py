@@ -25,7 +25,7 @@ FLOOD = (
     f"import os\nb = {LINE!r} * 64\nleft = {FLOOD_BYTES}\n"
     "while left > 0:\n    left -= os.write(1, b[: min(left, len(b))])\n"
 )
-# The keeper does what cat does and looks for the terminal event too. Measured: 1.2 to 1.3 on a busy two-core machine.
+# The keeper does what cat does and looks for the terminal event too. Measured: 1.1 to 1.3 on a busy two-core machine.
 FLOOD_RATIO = 3.0
 IDLE_SHARE = 0.01
 IDLE_SEC = 3.0

@@ -21,6 +21,8 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
 # First kernel interface (6.2) that can refuse truncate(2) by path.
 TRUNCATE_ABI = 3
 SANDBOX_EXEC = "/usr/bin/sandbox-exec"
+# Terminals of macOS, which has no /dev/pts.
+SEATBELT_TERMINALS = '(regex #"^/dev/(tty|pty)[a-z0-9]+$")'
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,10 @@ def seatbelt_profile(writable: Iterable[str]) -> str:
     """
     real = sorted({os.path.realpath(path) for path in writable})
     rules = "\n".join(f"  (literal {_quoted(path)}) (subpath {_quoted(path)})" for path in real)
-    return f'(version 1)\n(allow default)\n(deny file-write* (subpath "/"))\n(allow file-write*\n{rules})\n'
+    return (
+        '(version 1)\n(allow default)\n(deny file-write* (subpath "/"))\n'
+        f"(allow file-write*\n{rules}\n  {SEATBELT_TERMINALS})\n"
+    )
 
 
 def _quoted(path: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from dataclasses import dataclass
 from bullswarm_core.workers import keeper_tree
 
 STAGES = ("stdin", "cwd", "confine", "exec")
+# A start is over in milliseconds. One that waits longer hangs on a file system that does not answer, or on a prompt "file"
+# that is a pipe nobody writes to; no clock of the worker runs yet, so this one must end it.
+START_SEC = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ def start_worker(
     """Start the worker with this process's environment. ``confine`` runs in the child, last before the exec.
 
     Raises StartError for a missing or not executable binary, a working directory that is gone, an unreadable prompt,
-    or a confinement that the kernel refused (it never runs unconfined by accident).
+    a confinement that the kernel refused (it never runs unconfined by accident), or a start that hangs.
     """
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
@@ -47,15 +51,28 @@ def start_worker(
         _child(argv, cwd, stdin_file, confine, keeper, (out_write, err_write, fail_write))
     for fd in (out_write, err_write, fail_write):
         os.close(fd)
-    with os.fdopen(fail_read, "rb") as file:
-        failure = file.read()
-    if not failure:
+    failure = _failure(fail_read)
+    if failure == b"":
         return Started(pid=pid, stdout=out_read, stderr=err_read)
-    os.waitpid(pid, 0)
     os.close(out_read)
     os.close(err_read)
+    if failure is None:
+        # Not waited for: a process that hangs in the kernel does not even end on KILL.
+        os.kill(pid, signal.SIGKILL)
+        raise StartError(
+            f"cannot start {argv[0]}: still not running after {START_SEC:g} s (cwd {cwd}, prompt {stdin_file})"
+        )
+    os.waitpid(pid, 0)
     stage, number = STAGES[failure[0]], int.from_bytes(failure[1:5], "big")
     raise StartError(explain(stage, number, argv=argv, cwd=cwd, stdin_file=stdin_file))
+
+
+def _failure(fd: int) -> bytes | None:
+    """Return what the child reports: nothing once it is the worker, stage and errno if it failed, None if it hangs."""
+    poller = select.poll()
+    poller.register(fd, select.POLLIN)
+    with os.fdopen(fd, "rb") as file:
+        return file.read() if poller.poll(START_SEC * 1000) else None
 
 
 def explain(stage: str, number: int, *, argv: tuple[str, ...], cwd: str, stdin_file: str | None) -> str:

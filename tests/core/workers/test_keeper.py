@@ -15,7 +15,7 @@ import pytest
 from tests.core.workers.keeping import LONG, Keeping, clocks, wait_for
 
 from bullswarm_core.errors import WorkerStartError
-from bullswarm_core.workers import identity, keeper
+from bullswarm_core.workers import identity, keeper, keeper_start
 from bullswarm_core.workers.keeper_spec import KeeperSpec, read_exit, read_keeper, request_stop, start_keeper
 from bullswarm_core.workers.spawn import kill_orphans
 
@@ -117,6 +117,14 @@ def test_a_worker_that_cannot_be_started_says_why(keeping: Keeping, tmp_path: Pa
     assert facts.reason == "never-started"
     assert words in facts.start_error
     assert facts.exit_code is None
+
+
+def test_a_start_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper_start, "START_SEC", 0.2)
+    os.mkfifo(tmp_path / "task")
+    with pytest.raises(keeper_start.StartError, match=r"still not running after 0.2 s.*task"):
+        keeper_start.start_worker((sys.executable, "-c", ""), cwd="/", stdin_file=str(tmp_path / "task"))
+    assert os.waitpid(-1, 0)[1] == signal.SIGKILL
 
 
 def test_a_stop_file_ends_the_worker(keeping: Keeping) -> None:
