@@ -72,22 +72,23 @@ def content_gate(text: str) -> ContentVerdict:
 
 def only_announces(text: str) -> bool:
     """Tell whether ``text`` holds nothing but announcements ("I'll look at the parser now.")."""
-    units = _units(text)
+    units = sentences(text)
     return bool(units) and all(_ANNOUNCEMENT.match(unit) for unit in units)
 
 
 def last_sentence(text: str) -> str:
     """Return the last sentence of ``text``, or an empty string."""
-    units = _units(text)
+    units = sentences(text)
     return units[-1] if units else ""
 
 
-def _units(text: str) -> list[str]:
+def sentences(text: str) -> list[str]:
+    """Return the sentences of ``text``; a line's end always ends one."""
     return [unit for line in text.splitlines() for part in _SENTENCE_END.split(line) if (unit := part.strip())]
 
 
 def _has_substance(text: str) -> bool:
-    work = [unit for unit in _units(text) if not _ANNOUNCEMENT.match(unit)]
+    work = [unit for unit in sentences(text) if not _ANNOUNCEMENT.match(unit)]
     total = sum(len(unit) for unit in work)
     return total >= _SUBSTANCE or (len(work) >= 2 and total >= _TWO_UNITS)
 

@@ -1,0 +1,189 @@
+"""The single questions that a verdict asks of the facts: did it end well, is the work there, when is the pool back."""
+
+from __future__ import annotations
+
+import signal
+from datetime import datetime
+
+from bullswarm_core.judging.content import content_gate, last_sentence, only_announces
+from bullswarm_core.judging.facts import FailureKind, JudgeInput, Note
+from bullswarm_core.judging.last_words import asks_back, cut_short, only_asks, waits_for_itself
+from bullswarm_core.judging.limits import Notice
+from bullswarm_core.judging.phrases import clean_line
+from bullswarm_core.workers.facts import Denial, ExitFacts, StreamFacts
+
+# Reference judging 4.2: a meter at 95 % or more on a window still running makes its reset a known one.
+_NEARLY_FULL_PCT = 95.0
+# A shell reports a child's signal as 128 + its number; Linux has 64 of them.
+_SIGNAL_BASE = 128
+_MOST_SIGNALS = 64
+# An idle CLI used about 1 % of a CPU while it hung, a healthy one 33 % (bug report B19).
+_IDLE_SHARE = 0.02
+
+
+def declared_failure(stream: StreamFacts, ended: ExitFacts) -> bool:
+    """Tell whether the stream or the exit declared a failure: only then are sign-in and plan phrases read."""
+    fatal = any(error.fatal and not error.warning for error in stream.errors)
+    return stream.terminal_error or fatal or ended.exit_code not in (0, None) or ended.signal is not None
+
+
+def ended_well(facts: JudgeInput) -> bool:
+    """Tell whether the attempt came to its own end without reporting a failure.
+
+    A CLI that said its last word and then lingered was only ended by force: its work is done (bug report B15). One that
+    has a last word and never said it ended well only with an answer after its last tool.
+    """
+    ended, stream = facts.exit, facts.stream
+    if stream.terminal_error:
+        return False
+    if ended.reason == "exited":
+        if ended.exit_code != 0 or ended.signal is not None:
+            return False
+        answered = bool(stream.answer.strip()) and stream.answered_after_tools
+        return stream.terminal or not stream.event_stream or answered
+    return stream.terminal and ended.reason in ("after-terminal", "silence", "no-progress", "wall", "startup", "limit")
+
+
+def ended_by_signal(ended: ExitFacts) -> str | None:
+    """Return the name of the signal that ended the worker, told by the system or by an exit code of 128 + n.
+
+    None where its keeper ended it: the keeper's reason says more.
+    """
+    if ended.reason != "exited":
+        return None
+    if ended.signal:
+        return ended.signal
+    code = ended.exit_code or 0
+    number = -code if code < 0 else code - _SIGNAL_BASE
+    if not 1 <= number <= _MOST_SIGNALS:
+        return None
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def counted_denials(facts: JudgeInput) -> tuple[Denial, ...]:
+    """Return the refused tool calls; a "permission denied" of the system counts only where something held the worker."""
+    confined = facts.confined or facts.exit.confinement != "none"
+    return tuple(denial for denial in facts.stream.denials if denial.by == "cli" or confined)
+
+
+def content_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
+    """Return what is missing from the work itself, or None where the lane's deliverable is there.
+
+    Build and chore need a changed file or a commit, analyze a reply that is more than an announcement or a question.
+    """
+    if cut := cut_short(facts.stream.stop_reason):
+        return "provider", f"not finished: {cut}"
+    return _analysis_problem(facts) if facts.lane == "analyze" else _work_problem(facts)
+
+
+def _analysis_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
+    answer = facts.stream.answer.strip()
+    if not answer:
+        return ("provider" if facts.free else "semantic"), "empty output: the worker gave no answer"
+    if only_asks(answer):
+        return "needs-input", f"needs input: {_last(answer)}"
+    if waits_for_itself(answer):
+        return "semantic", f"incomplete: the worker ended while waiting for its own background work ({_last(answer)})"
+    if only_announces(answer):
+        return "semantic", f"announcement without substance: {_last(answer)}"
+    if not facts.stream.answered_after_tools and not facts.stream.terminal and facts.stream.event_stream:
+        return "semantic", "incomplete: the stream ends in a tool call"
+    return None
+
+
+def _work_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
+    answer, made = facts.stream.answer.strip(), facts.deliverable
+    if made is None:
+        return "not-produced", "not produced: the working tree could not be compared, so no change is proven"
+    if made.produced:
+        if waits_for_itself(answer):
+            return (
+                "semantic",
+                f"incomplete: the worker ended while waiting for its own background work ({_last(answer)})",
+            )
+        return None
+    if answer and asks_back(answer):
+        return "needs-input", f"needs input, and no file was changed: {_last(answer)}"
+    others = f" by this worker ({made.unattributed} by others in the same tree)" if made.unattributed else ""
+    unseen = "; the tree is too large to be seen whole" if made.truncated else ""
+    return "not-produced", f"not produced: no file was changed and no commit was made{others}{unseen}"
+
+
+def measured_return(facts: JudgeInput, notice: Notice, *, least_pct: float = _NEARLY_FULL_PCT) -> datetime | None:
+    """Return when the pool's own meter says that it is back: the last reset of its full windows that still run.
+
+    A window counts from ``least_pct`` used; when one is wholly spent, those that are only nearly so don't count. Marks of
+    earlier refusals and declared figures are no measurements, and a model's own window counts for that model alone.
+    """
+    model = (facts.model or facts.stream.model or "").lower()
+    full = [
+        (window.used_pct, window.resets_at)
+        for window in facts.windows
+        if window.used_pct is not None
+        and window.used_pct >= least_pct
+        and window.resets_at is not None
+        and window.resets_at > facts.now
+        and window.source not in ("refusal", "declared")
+        and (notice.window is None or window.kind == notice.window)
+        and (window.scope is None or window.scope.lower() in model)
+    ]
+    spent = [resets_at for used, resets_at in full if used >= 100.0]
+    return max(spent or [resets_at for _used, resets_at in full], default=None)
+
+
+def notes_on(facts: JudgeInput, *, ok: bool) -> tuple[Note, ...]:
+    """Return what a reader should know beside the verdict."""
+    return (*_notes_on_end(facts, ok=ok), *_notes_on_work(facts, ok=ok))
+
+
+def _notes_on_end(facts: JudgeInput, *, ok: bool) -> list[Note]:
+    ended, stream, notes = facts.exit, facts.stream, []
+    if ok and any(error.fatal and not error.warning for error in stream.errors):
+        notes.append(Note("recovered-stream-error", "the provider reported an error that the worker recovered from"))
+    if ok and ended.reason != "exited":
+        notes.append(Note("forced_exit", "the CLI said its last word but did not exit, and was ended"))
+    if ok and stream.event_stream and not stream.terminal:
+        notes.append(Note("no-last-word", "the CLI exited without its final event"))
+    if ok and (facts.notice or stream.limits):
+        notes.append(Note("limit-noticed", "the provider spoke of a limit, but the work was done"))
+    if ended.leftovers_killed:
+        notes.append(
+            Note("leftovers-killed", f"{ended.leftovers_killed} processes that the CLI left behind were ended")
+        )
+    if stream.gap_bytes or ended.dropped_bytes:
+        notes.append(Note("capture-cut", f"{max(stream.gap_bytes, ended.dropped_bytes)} bytes of output were not kept"))
+    idle = ended.cpu_sec is not None and ended.cpu_sec < _IDLE_SHARE * ended.wall_sec
+    if ended.reason in ("startup", "silence") and idle:
+        notes.append(Note("idle-cpu", f"the CLI was idle: {ended.cpu_sec:.1f} s of CPU in {ended.wall_sec:.0f} s"))
+    return notes
+
+
+def _notes_on_work(facts: JudgeInput, *, ok: bool) -> list[Note]:
+    stream, made, notes = facts.stream, facts.deliverable, []
+    if ok and (denied := counted_denials(facts)):
+        tools = ", ".join(dict.fromkeys(denial.tool for denial in denied))
+        notes.append(Note("denied", f"{max(len(denied), stream.denial_count)} tool calls were refused: {tools}"))
+    if ok and not stream.answer.strip():
+        notes.append(Note("no-output", "the worker gave no final words"))
+    if facts.lane == "analyze" and made is not None and made.changed:
+        notes.append(Note("analyze-changed-files", f"{len(made.changed)} files changed in the analyze lane"))
+    if stream.answer.strip() and not stream.answered_after_tools:
+        notes.append(
+            Note("answer-before-tools", "the last thing that the worker did was a tool call, after its answer")
+        )
+    if ok and facts.lane == "analyze" and not (gate := content_gate(stream.answer)).ok:
+        notes.append(Note("thin-answer", gate.reason))
+    if made is not None and made.attribution == "shared":
+        notes.append(
+            Note("attribution-shared", f"others changed {made.unattributed} things in the same tree meanwhile")
+        )
+    if made is not None and made.truncated:
+        notes.append(Note("tree-not-all-seen", "the tree is too large to be seen whole"))
+    return notes
+
+
+def _last(answer: str) -> str:
+    return clean_line(last_sentence(answer))[:160]

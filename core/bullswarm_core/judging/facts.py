@@ -1,0 +1,67 @@
+"""The vocabulary of a verdict: what goes into it, and the closed lists of what can come out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from bullswarm_core.judging.deliverable import DeliverableFacts
+from bullswarm_core.judging.limits import Notice
+from bullswarm_core.pools import Lane, Window
+from bullswarm_core.workers.facts import ExitFacts, StreamFacts
+
+# Reference judging 4.3, and design D6: denied, timeout, needs-input.
+FailureKind = Literal[
+    "quota", "throttle", "auth", "provider", "process", "stalled", "interrupted", "model-not-in-plan", "not-produced",
+    "failed-evidence", "schema", "semantic", "ownership", "ownership-conflict", "runtime", "unavailable", "cancelled",
+    "paused", "restarted", "superseded", "denied", "timeout", "needs-input",
+]  # fmt: skip
+StopKind = Literal["cancelled", "paused", "restarted", "superseded"]
+BackAtSource = Literal["named", "measured"]
+NoteKind = Literal[
+    "recovered-stream-error", "denied", "forced_exit", "no-last-word", "no-output", "analyze-changed-files",
+    "leftovers-killed", "capture-cut", "answer-before-tools", "thin-answer", "attribution-shared", "tree-not-all-seen",
+    "limit-noticed", "idle-cpu",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that a reader of the verdict should know, and that did not decide it."""
+
+    kind: NoteKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerClocks:
+    """The clocks under which the worker ran, in seconds; None for one that was off or is not known."""
+
+    startup_sec: float | None = None
+    silence_sec: float | None = None
+    no_progress_sec: float | None = None
+    wall_sec: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeInput:
+    """Everything that a verdict is made from.
+
+    ``deliverable`` None means that the tree was not compared: a build or chore then never passes. ``windows`` is the
+    pool's last reading; ``now`` decides which of them still run. ``free``: the rung costs nothing. ``stop`` says what a
+    requested stop meant. ``confined``: something held the worker, so that a "permission denied" of the system is a denial.
+    """
+
+    lane: Lane
+    exit: ExitFacts
+    stream: StreamFacts
+    now: datetime
+    deliverable: DeliverableFacts | None = None
+    notice: Notice | None = None
+    windows: tuple[Window, ...] = ()
+    model: str | None = None
+    free: bool = False
+    stop: StopKind = "cancelled"
+    clocks: WorkerClocks = WorkerClocks()
+    confined: bool = False

@@ -1,0 +1,256 @@
+"""The one verdict on an attempt, from facts: how it ended, what its stream said, what it left behind.
+
+Never the exit code alone, never the worker's word. Each rule below looks at the whole of the facts and either decides or
+passes them on; their order is that of reference judging 4.3 and of design D6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from bullswarm_core.judging.classify import (
+    content_problem,
+    counted_denials,
+    declared_failure,
+    ended_by_signal,
+    ended_well,
+    measured_return,
+    notes_on,
+)
+from bullswarm_core.judging.content import content_gate
+from bullswarm_core.judging.facts import BackAtSource, FailureKind, JudgeInput, Note, StopKind, WorkerClocks
+from bullswarm_core.judging.limits import Notice
+from bullswarm_core.judging.phrases import clean_line
+from bullswarm_core.wire import iso
+
+__all__ = (
+    "BackAtSource", "FailureKind", "JudgeInput", "Judgement", "Note", "StopKind", "WorkerClocks", "declared_failure", "judge",
+)  # fmt: skip
+
+# A why is read in a list of runs: one line, of which the provider's own words may take this much.
+_QUOTED = 160
+# From here on a span is told in minutes, as the seed tells it ("no file change for 60 min").
+_IN_MINUTES = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What an attempt comes to. ``why`` is one line with what happened, its number and the way out.
+
+    ``back_at`` is when the pool can be used again; ``back_at_source`` is ``named`` (by the provider; it may have just
+    passed) or ``measured`` (by the pool's meter). ``content_usable_despite_exit``: not ok, but what was left behind passes.
+    """
+
+    ok: bool
+    why: str
+    failure_kind: FailureKind | None = None
+    back_at: datetime | None = None
+    back_at_source: BackAtSource | None = None
+    notes: tuple[Note, ...] = ()
+    content_usable_despite_exit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    kind: FailureKind | None
+    why: str
+    back_at: datetime | None = None
+    back_at_source: BackAtSource | None = None
+
+
+def judge(facts: JudgeInput) -> Judgement:
+    """Return the verdict on one attempt; every combination of facts gets exactly one. Rule: design D6."""
+    finding = next(found for rule in _RULES if (found := rule(facts)))
+    ok = finding.kind is None
+    return Judgement(
+        ok=ok,
+        why=finding.why,
+        failure_kind=finding.kind,
+        back_at=finding.back_at,
+        back_at_source=finding.back_at_source,
+        notes=notes_on(facts, ok=ok),
+        content_usable_despite_exit=not ok and _is_usable(facts),
+    )
+
+
+def _stopped(facts: JudgeInput) -> _Finding | None:
+    if facts.exit.reason != "stopped":
+        return None
+    return _Finding(facts.stop, f"{facts.stop}: the worker was stopped on request after {_span(facts.exit.wall_sec)}")
+
+
+def _never_started(facts: JudgeInput) -> _Finding | None:
+    if facts.exit.reason != "never-started":
+        return None
+    why = _quoted(facts.exit.start_error or "no reason was given")
+    return _Finding("process", f"never started: {why} · bullswarm doctor checks the CLI")
+
+
+def _refused_in_place_of_an_answer(facts: JudgeInput) -> _Finding | None:
+    return _refused(facts) if not facts.stream.worked else None
+
+
+def _done(facts: JudgeInput) -> _Finding | None:
+    if not ended_well(facts) or content_problem(facts) is not None:
+        return None
+    if facts.lane == "analyze":
+        return _Finding(None, f"answered in {len(facts.stream.answer.strip())} characters")
+    made = facts.deliverable
+    assert made is not None, "content_problem passes no build or chore without its deliverable"
+    parts = [_count(len(made.changed), "file changed", "files changed")] if made.changed else []
+    parts += [_count(len(made.commits), "commit", "commits")] if made.commits else []
+    return _Finding(None, ", ".join(parts))
+
+
+def _refused(facts: JudgeInput) -> _Finding | None:
+    notice = facts.notice
+    if notice is None:
+        return None
+    if notice.kind == "auth":
+        return _Finding("auth", f"sign-in failed: {_quoted(notice.line)} · sign in with that CLI, then run again")
+    if notice.kind == "model-not-in-plan":
+        return _Finding("model-not-in-plan", f"not in plan: {_quoted(notice.line)} · choose a model that the plan has")
+    if notice.kind == "quota":
+        return _spent(facts, notice)
+    full = measured_return(facts, notice, least_pct=100.0)
+    if full is not None:
+        return _Finding("quota", f"usage limit: the meter is full and the provider says: {_quoted(notice.line)}"
+                        f" · back at {_clock(full)}", full, "measured")  # fmt: skip
+    if facts.exit.reason == "wall":
+        return None
+    source = notice.reset_source if notice.resets_at else None
+    ending = f"back at {_clock(notice.resets_at)}" if notice.resets_at else "try again in a moment"
+    return _Finding("throttle", f"rate limited: {_quoted(notice.line)} · {ending}", notice.resets_at, source)
+
+
+def _spent(facts: JudgeInput, notice: Notice) -> _Finding:
+    back_at: datetime | None = notice.resets_at
+    source: BackAtSource | None = "named" if back_at else None
+    if back_at is None:
+        back_at = measured_return(facts, notice)
+        source = "measured" if back_at else None
+    ending = f"back at {_clock(back_at)}" if back_at else "no reset is known; --avoid-pool leaves this pool out"
+    return _Finding("quota", f"usage limit: {_quoted(notice.line)} · {ending}", back_at, source)
+
+
+def _stopped_on_a_limit(facts: JudgeInput) -> _Finding | None:
+    if facts.exit.reason != "limit":
+        return None
+    return _Finding("provider", "stopped on a limit notice that is not in the record any more")
+
+
+def _clock_ran_out(facts: JudgeInput) -> _Finding | None:
+    ended, clocks = facts.exit, facts.clocks
+    stopped = "the worker was stopped"
+    if ended.reason == "startup":
+        span = _span(clocks.startup_sec or ended.wall_sec)
+        return _Finding("stalled", f"stalled: no output within {span} of the start, {stopped}")
+    if ended.reason == "silence":
+        span = _span(clocks.silence_sec or ended.silent_sec or ended.wall_sec)
+        return _Finding("stalled", f"stalled: no output for {span}, {stopped}")
+    if ended.reason == "no-progress":
+        span = _span(clocks.no_progress_sec or ended.wall_sec)
+        return _Finding("stalled", f"stalled: no file change for {span}, {stopped}")
+    if ended.reason == "wall":
+        span = _span(clocks.wall_sec or ended.wall_sec)
+        return _Finding("timeout", f"timeout: not done after {span}, {stopped} · --timeout sets the limit")
+    return None
+
+
+def _interrupted(facts: JudgeInput) -> _Finding | None:
+    if facts.exit.reason == "lost":
+        return _Finding("interrupted", "interrupted: the worker and its keeper are gone and left no exit record"
+                        " · what it had written is kept")  # fmt: skip
+    name = ended_by_signal(facts.exit)
+    return _Finding("interrupted", f"interrupted: ended by {name} · what it had written is kept") if name else None
+
+
+def _provider_failed(facts: JudgeInput) -> _Finding | None:
+    stream = facts.stream
+    fatal = [error for error in stream.errors if error.fatal and not error.warning]
+    if not stream.terminal_error and not (fatal and content_problem(facts) is not None):
+        return None
+    error = fatal[-1] if fatal else None
+    words = (error.text if error else stream.answer).strip() or (error and error.code) or stream.stop_reason
+    status = f" (HTTP {error.status})" if error and error.status and str(error.status) not in (words or "") else ""
+    return _Finding(
+        "provider", f"provider error{status}: {_quoted(words or 'the CLI reported a failure without words')}"
+    )
+
+
+def _denied(facts: JudgeInput) -> _Finding | None:
+    denied = counted_denials(facts)
+    if not denied or not _is_missing(facts):
+        return None
+    tools = list(dict.fromkeys(denial.tool for denial in denied))
+    named = ", ".join(tools[:5]) + (f" and {len(tools) - 5} more" if len(tools) > 5 else "")
+    missing = "no answer was given" if facts.lane == "analyze" else "no file was changed"
+    count = _count(max(len(denied), facts.stream.denial_count), "refusal", "refusals")
+    return _Finding("denied", f"denied: {named} ({count}) and {missing} · --sandbox of the pool allows more")
+
+
+def _failed_process(facts: JudgeInput) -> _Finding | None:
+    code = facts.exit.exit_code
+    if code == 0 or facts.exit.reason != "exited":
+        return None
+    last = next((line for line in reversed(facts.exit.stderr_tail.splitlines()) if line.strip()), "")
+    words = f": {_quoted(last)}" if last.strip() else ""
+    usable = " · what it left behind looks usable" if _is_usable(facts) else ""
+    return _Finding("process", f"exit {'unknown' if code is None else code}{words}{usable}")
+
+
+def _content_missing(facts: JudgeInput) -> _Finding | None:
+    problem = content_problem(facts)
+    return _Finding(*problem) if problem else None
+
+
+def _no_last_word(facts: JudgeInput) -> _Finding:
+    return _Finding("provider", "the CLI ended without its last word: its final event never came")
+
+
+_RULES: tuple[Callable[[JudgeInput], _Finding | None], ...] = (
+    _stopped,
+    _never_started,
+    _refused_in_place_of_an_answer,
+    _done,
+    _refused,
+    _stopped_on_a_limit,
+    _clock_ran_out,
+    _interrupted,
+    _provider_failed,
+    _denied,
+    _failed_process,
+    _content_missing,
+    _no_last_word,
+)
+
+
+def _is_missing(facts: JudgeInput) -> bool:
+    if facts.lane == "analyze":
+        return not facts.stream.answer.strip()
+    return facts.deliverable is None or not facts.deliverable.produced
+
+
+def _is_usable(facts: JudgeInput) -> bool:
+    if content_problem(facts) is not None:
+        return False
+    return facts.lane != "analyze" or content_gate(facts.stream.answer).ok
+
+
+def _quoted(words: str) -> str:
+    line = clean_line(words)
+    return line if len(line) <= _QUOTED else f"{line[: _QUOTED - 1]}…"
+
+
+def _clock(moment: datetime) -> str:
+    return iso(moment.replace(microsecond=0))
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < _IN_MINUTES else f"{seconds / 60:.0f} min"
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
