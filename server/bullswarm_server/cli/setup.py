@@ -61,7 +61,9 @@ def _agrees(registry: Registry, settings: Settings, context: CommandContext) -> 
     context.print(*_lines(registry, settings, Labels.load(context.home)))
     context.out.write("\nRecord this? [Y/n] ")
     context.out.flush()
-    return sys.stdin.readline().strip().lower() in ("", "y", "yes")
+    answer = sys.stdin.readline()
+    # Enter means yes; the end of the input is nobody's word.
+    return answer != "" and answer.strip().lower() in ("", "y", "yes")
 
 
 def _record(document: Document, new: list[str]) -> None:

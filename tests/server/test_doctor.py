@@ -1,0 +1,99 @@
+"""`bullswarm doctor`: a line per check with its fix, exit 1 when one fails, and nothing is changed."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bullswarm_core.home import Home
+from bullswarm_server.cli import doctor
+from bullswarm_server.cli.context import CommandContext
+
+
+@pytest.fixture
+def context(own_home: Path, tmp_path: Path) -> CommandContext:
+    for name in ("opencode", "git"):
+        executable(tmp_path / name)
+    return CommandContext(Home(), {"HOME": str(own_home), "PATH": str(tmp_path)}, io.StringIO(), io.StringIO())
+
+
+def executable(file: Path) -> None:
+    file.write_text("#!/bin/sh\n", encoding="utf-8")
+    file.chmod(0o755)
+
+
+def checks(context: CommandContext, *, code: int) -> dict[str, dict[str, Any]]:
+    assert isinstance(context.out, io.StringIO)
+    assert doctor.run(["--json"], context) == code
+    document = json.loads(context.out.getvalue())
+    assert document["schemaVersion"] == "bullswarm.doctor.v1"
+    assert document["ok"] is (code == 0)
+    assert set(document) == {"schemaVersion", "version", "configured", "ok", "checks", "nextActions"}
+    return {check["id"]: check for check in document["checks"]}
+
+
+def test_one_usable_pool_is_enough_and_the_others_are_warnings(context: CommandContext, own_home: Path) -> None:
+    found = checks(context, code=0)
+    assert found["pool opencode"]["status"] == "ok"
+    assert found["pool claude-code"]["status"] == "warning"
+    assert found["pool claude-code"]["fix"] == "install Claude Code"
+    assert "Codex" in found["not installed"]["message"]
+    assert [entry.name for entry in own_home.rglob("*") if entry.is_file()] == ["entry-points.json"]
+
+
+def test_without_any_usable_pool_it_fails(context: CommandContext, tmp_path: Path) -> None:
+    (tmp_path / "opencode").unlink()
+    found = checks(context, code=1)
+    assert found["pools"]["status"] == "failed"
+    assert found["pools"]["fix"]
+
+
+def test_a_pool_that_the_person_asked_for_and_that_cannot_work_is_a_failure(
+    context: CommandContext, tmp_path: Path
+) -> None:
+    executable(tmp_path / "codex")
+    context.home.ensure()
+    context.home.state_file.write_text('{"version": 1, "pools": {"codex": {"enabled": true}}}', encoding="utf-8")
+    found = checks(context, code=1)
+    assert (found["pool codex"]["status"], found["pool codex"]["fix"]) == ("failed", "run codex login")
+
+
+def test_a_damaged_settings_file_is_named_and_the_rest_is_still_checked(context: CommandContext) -> None:
+    context.home.ensure()
+    context.home.state_file.write_text("{", encoding="utf-8")
+    found = checks(context, code=1)
+    assert found["settings"]["status"] == "failed"
+    assert str(context.home.state_file) in found["settings"]["message"]
+    assert found["pool opencode"]["status"] == "ok"
+
+
+def test_a_damaged_database_is_named(context: CommandContext) -> None:
+    context.home.ensure()
+    context.home.database_file.write_bytes(b"no database at all" * 100)
+    assert checks(context, code=1)["database"]["status"] == "failed"
+
+
+def test_a_broken_local_provider_is_named_with_its_field(context: CommandContext) -> None:
+    folder = context.home.providers_dir / "mine"
+    folder.mkdir(parents=True)
+    (folder / "connector.json").write_text('{"name": 1}', encoding="utf-8")
+    found = checks(context, code=1)
+    assert "connector.json: name: 1 is not allowed" in found["provider mine"]["message"]
+
+
+def test_a_home_that_others_can_read_and_one_that_cannot_be_made(context: CommandContext, tmp_path: Path) -> None:
+    context.home.ensure().root.chmod(0o755)
+    assert checks(context, code=0)["home"]["fix"] == f"chmod 700 {context.home.root}"
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    other = CommandContext(Home(tmp_path / "file" / "home"), context.environ, io.StringIO(), io.StringIO())
+    assert checks(other, code=1)["home"]["status"] == "failed"
+
+
+def test_a_person_sees_one_line_per_check_with_its_fix(context: CommandContext) -> None:
+    assert isinstance(context.out, io.StringIO)
+    assert doctor.run([], context) == 0
+    lines = context.out.getvalue().splitlines()
+    assert any(line.startswith("warning  pool claude-code") and "· install Claude Code" in line for line in lines)
+    assert "\x1b" not in context.out.getvalue()
