@@ -29,3 +29,8 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     yield home
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """CI promises the real CLIs: a missing one is then a failure, not a skip."""
+    parser.addoption("--require-real-clis", action="store_true", help="fail where a real agent CLI is missing")

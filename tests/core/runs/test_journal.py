@@ -28,7 +28,9 @@ def connection(own_home: Path) -> Iterator[sqlite3.Connection]:
 
 def created(run_id: str, *, caller: str | None = None, root: str | None = None) -> RunCreated:
     program = {"steps": [{"id": "run", "prompt": "p", "lane": "analyze"}]}
-    return RunCreated(run_id=run_id, short_id="", kind="run", goal="g", cwd="/", program=program, caller=caller, root=root)
+    return RunCreated(
+        run_id=run_id, short_id="", kind="run", goal="g", cwd="/", program=program, caller=caller, root=root
+    )
 
 
 def test_events_come_back_in_order_and_fold(connection: sqlite3.Connection) -> None:
@@ -115,7 +117,9 @@ def test_worker_starts_are_counted_under_their_root(connection: sqlite3.Connecti
     journal.create(created("wf-b", root="wf-a"), at=NOW)
     for run in ("wf-a", "wf-b"):
         payload = json.dumps({"step": "run", "ordinal": 1, "keeper": {}, "launch": {}})
-        connection.execute("INSERT INTO events VALUES (?, 9, '2027-01-01T00:00:00Z', 'attempt.launched', 1, ?)", (run, payload))
+        connection.execute(
+            "INSERT INTO events VALUES (?, 9, '2027-01-01T00:00:00Z', 'attempt.launched', 1, ?)", (run, payload)
+        )
     assert journal.starts_under("wf-a") == 2
     assert journal.starts_under("wf-b") == 0
 

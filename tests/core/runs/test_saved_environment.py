@@ -10,7 +10,8 @@ from bullswarm_core.runs.saved_environment import SavedEnvironment, is_secret, r
 
 
 @pytest.mark.parametrize(
-    "name", ["ANTHROPIC_API_KEY", "GITHUB_TOKEN", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY", "MY_PAT", "SESSION_COOKIE", "X_AUTH"]
+    "name",
+    ["ANTHROPIC_API_KEY", "GITHUB_TOKEN", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY", "MY_PAT", "SESSION_COOKIE", "X_AUTH"],
 )
 def test_secrets_are_known_by_their_names(name: str) -> None:
     assert is_secret(name, "value")

@@ -54,7 +54,11 @@ def test_a_task_beyond_all_measure_is_refused() -> None:
 
 
 def test_the_customary_tiers_are_the_seeds() -> None:
-    assert [Task(prompt="p", lane=lane, cwd="/").tier for lane in ("analyze", "build", "chore")] == ["medium", "medium", "low"]
+    assert [Task(prompt="p", lane=lane, cwd="/").tier for lane in ("analyze", "build", "chore")] == [
+        "medium",
+        "medium",
+        "low",
+    ]
 
 
 def test_the_filters_are_named_in_the_summary() -> None:
