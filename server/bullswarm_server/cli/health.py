@@ -1,0 +1,167 @@
+"""`bullswarm health`: judge the saved outputs of earlier runs again by their text."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bullswarm_core.database import open_database
+from bullswarm_core.judging.content import content_gate
+from bullswarm_core.runs.journal import Journal
+from bullswarm_server.cli.context import CommandContext
+
+SCHEMA_VERSION = "bullswarm.health.v1"
+# The gate reads the head and the tail; an output beyond this is judged by those, never read whole into memory.
+_READ_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SavedOutput:
+    """One output file of a run. ``recorded_ok`` is the verdict that its attempt got; None where it got none."""
+
+    run_id: str
+    path: Path
+    recorded_ok: bool | None = None
+    short_id: str | None = None
+    attempt: str | None = None
+    lane: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A saved output, judged again. ``size`` is in bytes, None where the file can't be read."""
+
+    output: SavedOutput
+    ok: bool
+    reason: str
+    size: int | None
+    thin: bool = False
+
+    @property
+    def regressed(self) -> bool:
+        """True when the attempt was recorded as ok and its output does not pass.
+
+        What build and chore owe is a change of the tree; a few words beside it are no failure.
+        """
+        words_are_the_work = self.output.lane in (None, "analyze")
+        return self.output.recorded_ok is True and not self.ok and (words_are_the_work or not self.thin)
+
+    def document(self) -> dict[str, Any]:
+        """Return the row as machine output has it."""
+        return {
+            "runId": self.output.run_id,
+            "shortId": self.output.short_id,
+            "attempt": self.output.attempt,
+            "lane": self.output.lane,
+            "outFile": str(self.output.path),
+            "outBytes": self.size,
+            "recordedOk": self.output.recorded_ok,
+            "ok": self.ok,
+            "reason": self.reason,
+            "regressed": self.regressed,
+        }
+
+
+def run(arguments: list[str], context: CommandContext) -> int:
+    """Judge every saved output again; exit 1 when one that was recorded as ok does not pass."""
+    options = _parser().parse_args(arguments)
+    checked = [check(output) for output in saved_outputs(context)]
+    regressed = sum(row.regressed for row in checked)
+    if options.json:
+        context.print_json(
+            {
+                "schemaVersion": SCHEMA_VERSION,
+                "checked": len(checked),
+                "failing": sum(not row.ok for row in checked),
+                "regressed": regressed,
+                "outputs": [row.document() for row in checked],
+            }
+        )
+    else:
+        context.print(*_lines(checked, regressed))
+    return 1 if regressed else 0
+
+
+def check(output: SavedOutput) -> Checked:
+    """Read one saved output and judge its text; one that can't be read does not pass, and says why."""
+    try:
+        text, size = _read(output.path)
+    except OSError as error:
+        return Checked(output, False, f"cannot be read: {error.strerror or error}", None)
+    verdict = content_gate(text)
+    return Checked(output, verdict.ok, verdict.reason, size, thin=verdict.intent_only)
+
+
+def saved_outputs(context: CommandContext) -> Iterator[SavedOutput]:
+    """Yield the output of every recorded attempt, newest run first, then output files that no record speaks of.
+
+    Nothing is written; a home without runs yields nothing.
+    """
+    seen: set[Path] = set()
+    for output in _recorded(context):
+        seen.add(output.path)
+        yield output
+    yield from _unrecorded(context.home.workflows_dir, seen)
+
+
+def _recorded(context: CommandContext) -> Iterable[SavedOutput]:
+    connection = open_database(context.home, readonly=True)
+    if connection is None:
+        return []
+    try:
+        journal = Journal(connection)
+        return [
+            SavedOutput(
+                run_id=row.run_id,
+                path=Path(finished.output_file),
+                recorded_ok=finished.ok,
+                short_id=row.short_id,
+                attempt=f"{finished.step}-{finished.ordinal}",
+                lane=attempt.picked.lane,
+            )
+            for row in journal.rows()
+            for step in journal.state(row.run_id).steps.values()
+            for attempt in step.attempts
+            if (finished := attempt.finished) and finished.output_file
+        ]
+    finally:
+        connection.close()
+
+
+def _unrecorded(folder: Path, seen: set[Path]) -> Iterator[SavedOutput]:
+    for path in sorted(folder.glob("*/out-*.md"), reverse=True):
+        if path not in seen and path.is_file() and not path.is_symlink():
+            yield SavedOutput(path.parent.name, path, attempt=path.stem.removeprefix("out-"))
+
+
+def _read(path: Path) -> tuple[str, int]:
+    with path.open("rb") as file:
+        head = file.read(_READ_BYTES)
+        size = file.seek(0, 2)
+        if size > len(head):
+            file.seek(max(len(head), size - _READ_BYTES))
+            head += b"\n" + file.read()
+    return head.decode("utf-8", "replace"), size
+
+
+def _lines(checked: list[Checked], regressed: int) -> Iterator[str]:
+    for row in checked:
+        if not row.ok:
+            was = {True: "recorded ok", False: "recorded failed", None: "not recorded"}[row.output.recorded_ok]
+            name = f"{row.output.short_id or row.output.run_id} {row.output.attempt}"
+            yield f"{'✗' if row.regressed else '·'} {name} · {row.reason} · {was} · {row.output.path}"
+    failing = sum(not row.ok for row in checked)
+    yield f"{len(checked)} outputs checked · {failing} fail the gate · {regressed} of them recorded ok"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bullswarm health",
+        allow_abbrev=False,
+        description="Judge the saved outputs of earlier runs again by their text. Exit 1 when one recorded as ok fails now.",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    return parser
