@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from bullswarm_core.connector import Connector, Mode, PoolProfile, connector_from_json, is_free
+from bullswarm_core.connector import Connector, PoolProfile, connector_from_json, is_free
+from bullswarm_core.connector_launch import Mode
 from bullswarm_core.pools import EFFORTS, LANES, Rung
 
 MINIMAL: dict[str, Any] = {

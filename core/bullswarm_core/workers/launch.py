@@ -5,7 +5,6 @@ A plan starts nothing and writes nothing; the same plan serves a dry run and the
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,16 +16,13 @@ from bullswarm_core.connector import (
     REASONING_LEVELS,
     SANDBOXES,
     Billing,
-    Clocks,
     ConfinementKind,
-    LaunchAddition,
-    LaunchContext,
-    Mode,
     PoolProfile,
-    Reasoning,
     Sandbox,
 )
+from bullswarm_core.connector_launch import Clocks, LaunchAddition, LaunchContext, Mode, Reasoning
 from bullswarm_core.errors import UsageError
+from bullswarm_core.paths import expand_path
 from bullswarm_core.pools import Lane, Rung
 from bullswarm_core.workers.environment import CALLER_VARIABLE, DEPTH_VARIABLE, child_environment
 
@@ -237,22 +233,6 @@ class _Words:
     @property
     def target(self) -> tuple[str, ...]:
         return (self._context.cwd, self._context.private_tmp)
-
-
-def expand_path(text: str, environ: Mapping[str, str]) -> str | None:
-    """Expand ``${NAME:-default}`` and a leading ``~`` with the given environment; None for what is no absolute path."""
-
-    def variable(match: re.Match[str]) -> str:
-        return environ.get(match[1]) or match[2]
-
-    path = re.sub(r"\$\{([A-Z_]+):-([^}]*)\}", variable, text)
-    home = environ.get("HOME", "")
-    if path == "~" or path.startswith("~/"):
-        path = home + path[1:]
-    if not path.startswith("/"):
-        return None
-    # A slash at the end says "a folder, to be made when it is missing"; normpath would take it away.
-    return os.path.normpath(path) + ("/" if path.endswith("/") and len(path) > 1 else "")
 
 
 def _addition(context: LaunchContext) -> LaunchAddition:

@@ -7,10 +7,13 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bullswarm_core.connector import Account, Connector, LaunchAddition, LaunchContext, SignInState
+from bullswarm_core.connector import Account, Connector, SignInState
 from bullswarm_providers.sign_in import first_set, has_content, read_object
+
+if TYPE_CHECKING:
+    from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
 
 CONFIG_VARIABLE = "CLAUDE_CONFIG_DIR"
 _ONE_ACCOUNT_ONLY = "BULLSWARM_DISABLE_CLAUDE_PROFILES"
@@ -65,6 +68,8 @@ def _without_file(connector: Connector, account: Account, environ: Mapping[str, 
 
 def launch_addition(context: LaunchContext) -> LaunchAddition:
     """Turn off hooks and each plug-in that is turned on; the other settings (sign-in!) stay."""
+    from bullswarm_core.connector_launch import LaunchAddition
+
     if not context.isolated:
         return LaunchAddition()
     project = Path(context.cwd) / ".claude"

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bullswarm_core.connector import Account, Connector, LaunchAddition, LaunchContext, SignInState
+from bullswarm_core.connector import Account, Connector, SignInState
 from bullswarm_providers.sign_in import first_set, read_object, read_toml
+
+if TYPE_CHECKING:
+    from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
 
 # A provider with these ids is built in: Codex refuses to start when its settings are overridden.
 _BUILT_IN = frozenset({"openai", "oss", "ollama", "lmstudio", "amazon-bedrock", "ollama-chat"})
@@ -43,6 +46,8 @@ def sign_in(connector: Connector, account: Account, environ: Mapping[str, str]) 
 
 def launch_addition(context: LaunchContext) -> LaunchAddition:
     """Bound the retries of the person's own model provider, and leave each of their MCP servers and skills out."""
+    from bullswarm_core.connector_launch import LaunchAddition
+
     config = _config(context.profile.config_dir)
     if config is None:
         return LaunchAddition(notes=("config.toml of Codex can't be read: its MCP servers are not turned off",))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bullswarm_core.connector import LaunchAddition, LaunchContext
+if TYPE_CHECKING:
+    from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
 
 CONTENT_VARIABLE = "OPENCODE_CONFIG_CONTENT"
 ISOLATED_VARIABLE = "BULLSWARM_OPENCODE_ISOLATED"
@@ -19,6 +20,8 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
 
     The person's plug-ins stay: OpenCode keeps sign-ins in them, and its switch to drop them drops ours too (measured).
     """
+    from bullswarm_core.connector_launch import LaunchAddition
+
     content, note = _content(context.environ)
     if content is None:
         return LaunchAddition(notes=(note,))

@@ -7,21 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullswarm_core.connector import (
-    REASONING_LEVELS,
-    LaunchAddition,
-    LaunchContext,
-    PoolProfile,
-    Reasoning,
-    connector_from_json,
-)
+from bullswarm_core.connector import REASONING_LEVELS, PoolProfile, connector_from_json
+from bullswarm_core.connector_launch import LaunchAddition, LaunchContext, Reasoning
 from bullswarm_core.errors import UsageError
+from bullswarm_core.paths import expand_path
 from bullswarm_core.pools import Rung
 from bullswarm_core.workers.launch import (
     Confinement,
     LaunchPlan,
     choose_reasoning,
-    expand_path,
     plan_launch,
     shown_command,
     with_option,

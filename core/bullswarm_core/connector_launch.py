@@ -1,0 +1,160 @@
+"""How an agent CLI is started, as its connector says it, and what its provider.py may add.
+
+Apart from :mod:`bullswarm_core.connector`, because most commands only look at pools and start nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bullswarm_core.pools import Lane
+
+if TYPE_CHECKING:
+    from bullswarm_core.connector import (
+        Account,
+        ConfinementKind,
+        Connector,
+        PoolProfile,
+        PromptWay,
+        Sandbox,
+        SignInState,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """How one lane is started under one sandbox choice, and who holds the worker inside its bounds.
+
+    ``unconfined`` stands in for it where bullswarm was to confine the worker and this machine can't do it.
+    """
+
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    confinement: ConfinementKind = "none"
+    unconfined: Mode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Default supervision clocks of a worker in seconds; None leaves the program's own default."""
+
+    startup_sec: float | None = None
+    silence_sec: float | None = None
+    terminal_grace_sec: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """How a reasoning level is passed. ``levels`` () accepts none, None accepts any name (the CLI's own variants)."""
+
+    arguments: tuple[str, ...] = ()
+    levels: tuple[str, ...] | None = ()
+    skip_models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How the CLI is started. Text may hold ``{cwd} {promptFile} {privateTmp} {reasoning} {folder} {python} {lane}``.
+
+    ``isolation`` are the arguments that keep the person's hooks, plug-ins and MCP servers out of a worker;
+    ``state_folders`` are the CLI's own files and folders (with a slash at the end), which it must be able to write when
+    bullswarm confines it; ``terminal`` says by which line of its stream the keeper knows the CLI's last word.
+    """
+
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    isolation: tuple[str, ...] = ()
+    isolation_environment: Mapping[str, str] = field(default_factory=dict)
+    model_flag: str | None = None
+    reasoning: Reasoning = Reasoning()
+    prompt: PromptWay = "stdin"
+    prompt_arguments: tuple[str, ...] = ()
+    modes: Mapping[Lane, Mapping[Sandbox, Mode]] = field(default_factory=dict)
+    state_folders: tuple[str, ...] = ()
+    terminal: tuple[Mapping[str, Any], ...] = ()
+    clocks: Clocks = Clocks()
+
+    def mode(self, lane: Lane, sandbox: Sandbox) -> Mode:
+        """Give the way to start ``lane``: a chore like a build, and a missing choice like workspace."""
+        choices = self.modes.get(lane) or (self.modes.get("build") if lane == "chore" else None) or {}
+        return choices.get(sandbox) or choices.get("workspace") or Mode()
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchContext:
+    """What a provider may look at when it adds to a launch. ``isolated`` False: the person wants their settings in."""
+
+    profile: PoolProfile
+    lane: Lane
+    sandbox: Sandbox
+    cwd: str
+    private_tmp: str
+    isolated: bool
+    environ: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchAddition:
+    """What a provider adds to a launch: arguments before the model flag, environment, and notes for the person."""
+
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class Provider(Protocol):
+    """What a ``provider.py`` may offer beside its connector; each function is optional and none touches the network."""
+
+    def accounts(self, connector: Connector, environ: Mapping[str, str]) -> tuple[Account, ...]:
+        """Find the accounts of this CLI; the first one is the default account."""
+        ...
+
+    def sign_in(self, connector: Connector, account: Account, environ: Mapping[str, str]) -> SignInState:
+        """Say whether the account is signed in."""
+        ...
+
+    def launch_addition(self, context: LaunchContext) -> LaunchAddition:
+        """Add what depends on the person's own configuration files."""
+        ...
+
+
+def launch_from_json(data: Mapping[str, Any]) -> Launch:
+    """Build the launch part of a valid connector.json."""
+    reasoning = data.get("reasoning") or {}
+    isolation = data.get("isolation") or {}
+    clocks = data.get("clocks") or {}
+    prompt = data.get("prompt") or {}
+    levels = reasoning.get("levels", ())
+    return Launch(
+        arguments=tuple(data.get("arguments", ())),
+        environment=dict(data.get("environment", {})),
+        isolation=tuple(isolation.get("arguments", ())),
+        isolation_environment=dict(isolation.get("environment", {})),
+        model_flag=data.get("modelFlag"),
+        reasoning=Reasoning(
+            tuple(reasoning.get("arguments", ())),
+            None if levels is None else tuple(levels),
+            tuple(reasoning.get("skipModels", ())),
+        ),
+        prompt=prompt.get("way", "stdin"),
+        prompt_arguments=tuple(prompt.get("arguments", ())),
+        modes={
+            lane: {name: _mode(mode) for name, mode in choices.items()}
+            for lane, choices in data.get("lanes", {}).items()
+        },
+        state_folders=tuple(data.get("stateFolders", ())),
+        terminal=tuple(data.get("terminal", ())),
+        clocks=Clocks(clocks.get("startupSec"), clocks.get("silenceSec"), clocks.get("terminalGraceSec")),
+    )
+
+
+def _mode(data: Mapping[str, Any]) -> Mode:
+    unconfined = data.get("unconfined")
+    return Mode(
+        tuple(data.get("arguments", ())),
+        dict(data.get("environment", {})),
+        data.get("confinement", "none"),
+        None if unconfined is None else _mode(unconfined),
+    )
