@@ -123,6 +123,12 @@ def test_few_words_beside_a_change_are_no_failure_of_build(desk: Desk) -> None:
     assert desk.document()[0] == 1
 
 
+def test_a_short_answer_is_listed_but_is_no_failure(desk: Desk) -> None:
+    desk.keep("wf-1-aaaaaa", "42")
+    code, found = desk.document()
+    assert code == 0 and (found["failing"], found["regressed"]) == (1, 0)
+
+
 def test_outputs_that_no_record_speaks_of_are_judged_and_never_fail_the_command(desk: Desk) -> None:
     folder = desk.home.workflows_dir / "wf-old"
     folder.mkdir(parents=True)

@@ -112,6 +112,12 @@ def _work_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
     return "not-produced", f"not produced: no file was changed and no commit was made{others}{unseen}"
 
 
+def doubt_about(answer: str) -> str | None:
+    """Return why ``answer`` looks like a failure and not like an answer; a short answer is no reason (trap 33)."""
+    gate = content_gate(answer)
+    return None if gate.ok or gate.intent_only else gate.reason
+
+
 def measured_return(facts: JudgeInput, notice: Notice, *, least_pct: float = _NEARLY_FULL_PCT) -> datetime | None:
     """Return when the pool's own meter says that it is back: the last reset of its full windows that still run.
 
@@ -174,8 +180,8 @@ def _notes_on_work(facts: JudgeInput, *, ok: bool) -> list[Note]:
         notes.append(
             Note("answer-before-tools", "the last thing that the worker did was a tool call, after its answer")
         )
-    if ok and facts.lane == "analyze" and not (gate := content_gate(stream.answer)).ok:
-        notes.append(Note("thin-answer", gate.reason))
+    if ok and facts.lane == "analyze" and (doubt := doubt_about(stream.answer)):
+        notes.append(Note("doubtful-answer", doubt))
     if made is not None and made.attribution == "shared":
         notes.append(
             Note("attribution-shared", f"others changed {made.unattributed} things in the same tree meanwhile")

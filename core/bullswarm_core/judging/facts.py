@@ -21,7 +21,7 @@ StopKind = Literal["cancelled", "paused", "restarted", "superseded"]
 BackAtSource = Literal["named", "measured"]
 NoteKind = Literal[
     "recovered-stream-error", "denied", "forced_exit", "no-last-word", "no-output", "analyze-changed-files",
-    "leftovers-killed", "capture-cut", "answer-before-tools", "thin-answer", "attribution-shared", "tree-not-all-seen",
+    "leftovers-killed", "capture-cut", "answer-before-tools", "doubtful-answer", "attribution-shared", "tree-not-all-seen",
     "limit-noticed", "idle-cpu",
 ]  # fmt: skip
 

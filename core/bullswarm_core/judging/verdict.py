@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bullswarm_core.judging.classify import (
     content_problem,
     counted_denials,
     declared_failure,
+    doubt_about,
     ended_by_signal,
     ended_well,
     measured_return,
     notes_on,
 )
-from bullswarm_core.judging.content import content_gate
 from bullswarm_core.judging.facts import BackAtSource, FailureKind, JudgeInput, Note, StopKind, WorkerClocks
 from bullswarm_core.judging.limits import Notice
 from bullswarm_core.judging.phrases import clean_line
@@ -33,6 +33,8 @@ __all__ = (
 _QUOTED = 160
 # From here on a span is told in minutes, as the seed tells it ("no file change for 60 min").
 _IN_MINUTES = 120
+# A wait that ends within this is no time to tell anybody.
+_MOMENT = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,8 @@ def _refused(facts: JudgeInput) -> _Finding | None:
     if facts.exit.reason == "wall":
         return None
     source = notice.reset_source if notice.resets_at else None
-    ending = f"back at {_clock(notice.resets_at)}" if notice.resets_at else "try again in a moment"
+    waits = notice.resets_at is not None and notice.resets_at - facts.now > _MOMENT
+    ending = f"back at {_clock(notice.resets_at)}" if waits and notice.resets_at else "try again in a moment"
     return _Finding("throttle", f"rate limited: {_quoted(notice.line)} · {ending}", notice.resets_at, source)
 
 
@@ -188,7 +191,10 @@ def _denied(facts: JudgeInput) -> _Finding | None:
     named = ", ".join(tools[:5]) + (f" and {len(tools) - 5} more" if len(tools) > 5 else "")
     missing = "no answer was given" if facts.lane == "analyze" else "no file was changed"
     count = _count(max(len(denied), facts.stream.denial_count), "refusal", "refusals")
-    return _Finding("denied", f"denied: {named} ({count}) and {missing} · --sandbox of the pool allows more")
+    return _Finding(
+        "denied",
+        f"denied: {named} ({count}) and {missing} · `bullswarm strategy set-provider <pool> --sandbox full` allows more",
+    )
 
 
 def _failed_process(facts: JudgeInput) -> _Finding | None:
@@ -236,7 +242,7 @@ def _is_missing(facts: JudgeInput) -> bool:
 def _is_usable(facts: JudgeInput) -> bool:
     if content_problem(facts) is not None:
         return False
-    return facts.lane != "analyze" or content_gate(facts.stream.answer).ok
+    return facts.lane != "analyze" or doubt_about(facts.stream.answer) is None
 
 
 def _quoted(words: str) -> str:

@@ -331,10 +331,12 @@ def test_a_complaint_of_the_system_is_a_denial_only_under_confinement() -> None:
 
 
 def test_notes_that_decide_nothing() -> None:
-    stream = replace(GOOD, answered_after_tools=False, gap_bytes=7, limits=(LimitSignal("5h", None),), answer="Yes.")
+    stream = replace(
+        GOOD, answered_after_tools=False, gap_bytes=7, limits=(LimitSignal("5h", None),), answer="Error: no"
+    )
     found = verdict(stream=stream, deliverable=replace(CHANGED, truncated=True))
     assert found.ok and kinds(found) == {
-        "answer-before-tools", "capture-cut", "limit-noticed", "thin-answer", "analyze-changed-files", "tree-not-all-seen",
+        "answer-before-tools", "capture-cut", "limit-noticed", "doubtful-answer", "analyze-changed-files", "tree-not-all-seen",
     }  # fmt: skip
 
 
