@@ -7,10 +7,10 @@ loads the file anew under the lock, touches only its own keys, and replaces the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from bullswarm_core.connector import SANDBOXES, Sandbox
 from bullswarm_core.errors import StateError
@@ -26,12 +26,14 @@ DEFAULT_POLICY = "pace"
 
 QUOTA_WINDOWS = ("weekly", "monthly")
 
+_NOTHING: Mapping[Any, Any] = MappingProxyType({})
+
 Document = dict[str, Any]
 QuotaWindow = Literal["weekly", "monthly"]
 
 
-@dataclass(frozen=True, slots=True)
-class PoolChoice:
+# Named tuples: making a dataclass costs six times as much, and every quick verb would pay for it at start-up.
+class PoolChoice(NamedTuple):
     """What the person decided about one pool; every default is what holds when nothing was decided."""
 
     enabled: bool = True
@@ -39,8 +41,7 @@ class PoolChoice:
     worker_inherits_config: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RungChoice:
+class RungChoice(NamedTuple):
     """The model and reasoning level set for one tier of a pool; ``free`` None leaves that to the model's name."""
 
     model: str | None = None
@@ -48,34 +49,31 @@ class RungChoice:
     free: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(NamedTuple):
     """The pool (and model) that the person prefers for a tier, among the pools that can take the task."""
 
     pool: str
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(NamedTuple):
     """What the person declared about a plan: which window paces it, and one moment at which it resets."""
 
     quota_window: QuotaWindow | None = None
     resets_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """The decisions in force. ``configured`` tells whether there is a state.json at all.
 
     ``rungs`` holds only pools for which the person set rungs: such a pool has no model on the tiers that are not named.
     """
 
     configured: bool = False
-    pools: Mapping[str, PoolChoice] = field(default_factory=dict)
-    rungs: Mapping[str, Mapping[Effort, RungChoice]] = field(default_factory=dict)
-    assignments: Mapping[Effort, Assignment] = field(default_factory=dict)
-    subscriptions: Mapping[str, Subscription] = field(default_factory=dict)
+    pools: Mapping[str, PoolChoice] = _NOTHING
+    rungs: Mapping[str, Mapping[Effort, RungChoice]] = _NOTHING
+    assignments: Mapping[Effort, Assignment] = _NOTHING
+    subscriptions: Mapping[str, Subscription] = _NOTHING
     excluded_models: frozenset[str] = frozenset()
     depth_limit: int = DEFAULT_DEPTH_LIMIT
     total_limit: int = DEFAULT_TOTAL_LIMIT

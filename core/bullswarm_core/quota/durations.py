@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bullswarm_core.pools import Effort, Lane
 
@@ -26,8 +25,7 @@ DEFAULT_EXPECTED_MINUTES: Mapping[Lane, Mapping[Effort, float]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(NamedTuple):
     """Minutes that a task is expected to take (5 or more), how that is known, and from how many attempts."""
 
     minutes: float

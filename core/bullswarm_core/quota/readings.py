@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 from bullswarm_core.errors import StateError, UsageError
 from bullswarm_core.home import Home, read_json, write_json
@@ -54,8 +54,7 @@ class Refusal:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What is known of a pool's quota. ``problem`` says why something in the meter file could not be used."""
 
     captured_at: datetime | None = None
@@ -248,8 +247,7 @@ def _moment(value: Any, place: str, problems: list[str]) -> datetime | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class SupposedMeter:
+class SupposedMeter(NamedTuple):
     """What a caller supposes about one window with ``--meter``; ``pool`` is an id or a label, as it was typed."""
 
     pool: str
