@@ -6,6 +6,7 @@ does exactly that.
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from typing import Any
 
@@ -228,3 +229,5 @@ class LiveAttempt:
             self._journal.append(self._created.run_id, [finished], at=now)
             ledger.release(self._connection, self.picked.booking)
             record_decision(self._connection, self._created, self.picked, finished, at=now)
+        # Scratch files are worth nothing once the verdict stands; what can't be removed is left, never an error.
+        shutil.rmtree(self._files.private_tmp, ignore_errors=True)

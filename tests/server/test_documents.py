@@ -1,0 +1,79 @@
+"""Documents and program agree: every command that README and CHANGELOG show is one that the program takes."""
+
+import importlib
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from bullswarm_server.cli.main import VERBS, dispatch, help_text
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = ("README.md",)
+_BLOCK = re.compile(r"^```\n(.*?)^```", re.M | re.S)
+_COMMAND = re.compile(r"^(?:\$ )?(?:python3 develop\.py|bullswarm) (\S.*)$")
+_INLINE = re.compile(r"`(?:python3 develop\.py|bullswarm) ([^`…]+)`")
+_OWN_WORDS = {"test", "check", "agents"}
+
+
+def documented_commands() -> list[str]:
+    found = []
+    for name in DOCUMENTS:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for block in _BLOCK.findall(text):
+            found += [match[1] for line in block.splitlines() if (match := _COMMAND.match(line))]
+        found += [" ".join(command.split()) for command in _INLINE.findall(_BLOCK.sub("", text))]
+    return sorted(set(found))
+
+
+@pytest.mark.parametrize("command", documented_commands())
+def test_a_documented_command_is_taken(command: str) -> None:
+    words = shlex.split(command)
+    if words[0] in _OWN_WORDS or words[0].startswith("-"):
+        return
+    assert words[0] in VERBS, f"{words[0]} is no verb"
+    if words[0] == "pools" and words[1:2] == ["label"]:
+        words = words[1:]
+    parser = importlib.import_module(f"bullswarm_server.cli.{VERBS[words[0]][0]}")._parser()
+    accepted = [action.dest for action in parser._actions]
+    try:
+        parser.parse_args(words[1:])
+    except SystemExit:
+        # A verb that is only named (`bullswarm run`) lacks its arguments, and that is no fault of the document.
+        if len(words) > 1 and not _is_bare_operation(words):
+            raise AssertionError(f"bullswarm {command} is refused; the parser knows {accepted}") from None
+
+
+def _is_bare_operation(words: list[str]) -> bool:
+    return len(words) == 2 and not words[1].startswith("-") and words[0] in ("runs", "provider", "strategy")
+
+
+def test_there_is_something_to_check() -> None:
+    assert len(documented_commands()) > 20
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_every_verb_has_help_that_changes_nothing(
+    verb: str, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = dispatch([verb, "--help"], environ={"HOME": str(own_home)}, out=io.StringIO(), err=io.StringIO())
+    shown = capsys.readouterr().out
+    assert code == 0
+    assert f"bullswarm {verb}" in shown
+    assert verb in help_text()
+    assert not (own_home / ".bullswarm").exists()
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_an_unknown_flag_is_refused_before_anything_happens(verb: str, own_home: Path) -> None:
+    code = dispatch([verb, "--no-such-flag"], environ={"HOME": str(own_home)}, out=io.StringIO(), err=io.StringIO())
+    assert code == 2
+    assert not (own_home / ".bullswarm").exists()
+
+
+def test_an_unknown_verb_is_refused() -> None:
+    err = io.StringIO()
+    assert dispatch(["dance"], environ={}, out=io.StringIO(), err=err) == 2
+    assert err.getvalue() == 'bullswarm: unknown verb "dance" · `bullswarm --help` lists them\n'
