@@ -75,15 +75,20 @@ class Budget:
 
     files: int = FOLDER_FILES
     bytes: int = HASHED_BYTES
+    folders: int = IGNORED_FILES
     spent: bool = False
 
     def take_file(self) -> bool:
         """Count one file; False when there is no room for it."""
-        if self.files <= 0:
-            self.spent = True
-            return False
         self.files -= 1
-        return True
+        self.spent = self.spent or self.files < 0
+        return self.files >= 0
+
+    def take_folder(self) -> bool:
+        """Count one folder; False when there is no room for it."""
+        self.folders -= 1
+        self.spent = self.spent or self.folders < 0
+        return self.folders >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +132,10 @@ class Looker:
                 path = f"{here}/{name}" if here else name
                 if name in names or name.endswith(suffixes) or self.leaves_out(path):
                     continue
-                if is_folder:
+                if is_folder and self.budget.take_folder():
                     folders.append(path)
+                elif is_folder:
+                    return
                 elif self.budget.take_file():
                     yield path, self.entry(path)
                 else:

@@ -142,10 +142,10 @@ def early_stop(stream: StreamFacts, reader: Reader) -> Notice | None:
     """Return the refusal for which a running attempt may be stopped at once, or None while it may still come good.
 
     A spent window stops it, even where the CLI itself goes on retrying for hours; a throttle only where the provider
-    named a wait beyond ``PATIENCE``. Sign-in phrases never stop a worker (trap 34). Rule: seed "Throttles and exhausted
-    windows", reference judging 4.1.
+    named a wait beyond ``PATIENCE``. Sign-in phrases never stop a worker (trap 34), and plain text never does: there the
+    notice and an answer that quotes one look alike. Rule: seed "Throttles and exhausted windows", reference judging 4.1.
     """
-    if stream.terminal:
+    if stream.terminal or not stream.event_stream:
         return None
     found = notice_of(stream, replace(reader, failed=False))
     if found is None or found.said_by == "reply":

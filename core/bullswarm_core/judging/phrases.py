@@ -96,8 +96,8 @@ _TAIL = re.compile(
 )
 _RETRY_CLAUSE = re.compile(r"\b(?:try again|retry|resets?|wait) ")
 _WORDING = re.compile(
-    r"\b(?:usage|session|daily|weekly|monthly|hourly|5[- ]?h(?:our)?|five[- _]hour|spend(?:ing)?)\b[ _-](?:\w+ )?"
-    r"(?:limit|quota|window|cap)s?\b|\bquota\b|\bcredits?\b|\bbilling\b"
+    r"\b(?:usage|session|daily|weekly|monthly|hourly|5[- ]?h(?:our)?|five[- _]hour|spend(?:ing)?)\b[ _-]"
+    r"(?:(?!rate|request|concurrency)\w+ )?(?:limit|quota|window|cap)s?\b|\bquota\b|\bcredits?\b|\bbilling\b"
 )
 _SPENT = re.compile(
     r"\b(?:hit|reach|exceed|exhaust|insufficient|too low|deplet|spent|used up|ran out|out of|over|requires?|no more)"

@@ -91,7 +91,10 @@ def _never_started(facts: JudgeInput) -> _Finding | None:
 
 
 def _refused_in_place_of_an_answer(facts: JudgeInput) -> _Finding | None:
-    return _refused(facts) if not facts.stream.worked else None
+    notice, reply = facts.notice, clean_line(facts.stream.answer)
+    if facts.stream.worked or notice is None or not reply.startswith(notice.line):
+        return None
+    return _refused(facts)
 
 
 def _done(facts: JudgeInput) -> _Finding | None:

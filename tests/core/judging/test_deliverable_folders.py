@@ -11,7 +11,7 @@ from tests.core.judging.trees import change, git, make_repository, snapshot
 from bullswarm_core.errors import WorkerStartError
 from bullswarm_core.judging import fingerprint
 from bullswarm_core.judging.deliverable import compare, take_snapshot
-from bullswarm_core.judging.fingerprint import MISSING, Entry, Looker
+from bullswarm_core.judging.fingerprint import MISSING, Budget, Entry, Looker
 from bullswarm_core.workers.spawn import ChildResult
 
 
@@ -68,6 +68,13 @@ def test_without_a_git_that_answers_the_folder_is_walked(repository: Path, how: 
     (repository / "src/main.py").write_text("print(2)\n")
     facts = compare(before, take_snapshot(str(repository), run=run, environ={}, since=before))
     assert facts.modified == ("src/main.py",) and not facts.is_git
+
+
+def test_a_tree_of_folders_alone_is_bounded_too(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"d{number}/e").mkdir(parents=True)
+    budget = Budget(files=5, folders=20)
+    assert list(Looker(str(tmp_path), budget).walk("", names=frozenset(), suffixes=())) == [] and budget.spent
 
 
 def test_a_tree_too_large_to_see_says_so_and_invents_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

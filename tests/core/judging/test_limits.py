@@ -95,6 +95,7 @@ THROTTLE = [
     "Rate limited (retry in 20s)",
     "You've hit your rate limit",
     "Rate limit reached for requests",
+    "HTTP 429: token usage rate limit exceeded",
 ]
 NO_LIMIT = [
     "Your weekly limit is 10",

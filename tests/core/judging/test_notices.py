@@ -143,3 +143,10 @@ def test_when_a_running_attempt_is_stopped_at_once() -> None:
     )
     assert long is not None and long.kind == "throttle" and long.resets_at == NOW + timedelta(days=1)
     assert early_stop(StreamFacts(), READER) is None
+
+
+def test_plain_text_never_stops_a_worker() -> None:
+    quoting = StreamFacts(
+        channel="You've hit your usage limit", answer="You've hit your usage limit", event_stream=False
+    )
+    assert early_stop(quoting, READER) is None

@@ -197,6 +197,8 @@ def test_a_throttle_that_names_its_wait() -> None:
 def test_a_refusal_in_the_place_of_an_answer() -> None:
     reply = StreamFacts(answer=QUOTA.line, answer_source="terminal", terminal=True, worked=False)
     assert verdict(stream=reply, notice=replace(QUOTA, said_by="reply")).failure_kind == "quota"
+    uncounted = replace(GOOD, worked=False)  # a provider that counts no tokens has answered all the same
+    assert verdict(stream=uncounted, notice=THROTTLE).ok
 
 
 # --- when the pool is back ------------------------------------------------------------------------------------------
