@@ -26,9 +26,16 @@ def _apply(program: Program, state: StreamState) -> Apply:
     of_items = tuple(_each(item_rules, state) for item_rules in program.item_rules)
 
     def apply(event: dict[str, Any]) -> None:
-        slots = read_slots(steps, event)
+        # read_slots() and holds(), here and not called: this runs for every line and every rule of it.
+        slots: list[Any] = [event]
+        for parent, key in steps:
+            value = slots[parent]
+            slots.append(value.get(key) if type(value) is dict else None)
         for conditions, emit in plain:
-            if not conditions or holds(conditions, slots):
+            for slot, test, wanted in conditions:
+                if (slots[slot] != wanted) if test is None else not test(slots[slot]):
+                    break
+            else:
                 emit(slots, _NO_ITEM)
         for each in of_items:
             each(slots)

@@ -94,6 +94,14 @@ class CappedText:
         if len(self._recent) >= _PIECES_TO_JOIN or len(piece) > self._cap:
             self._settle()
 
+    def clear(self) -> None:
+        """Begin anew."""
+        self._recent.clear()
+        self.size = 0
+        if self._head:
+            self._head, self._tail = [], []
+            self._head_size = self._tail_size = 0
+
     def _settle(self) -> None:
         text = "".join(self._recent)
         self._recent = []

@@ -97,7 +97,9 @@ class StreamState:
             not self._tool_since_text if self._table.joins_consecutive else group is not None and group == self._group
         )
         if not (joins and self._has_text):
-            self._close_message()
+            if self._table.joins_consecutive:
+                self._say(self._message.opening(OPENING_CHARS * 8))
+            self._message.clear()
             self._group = group if isinstance(group, str) else None
         elif self._table.separator:
             self._message.add(self._table.separator)
@@ -105,7 +107,7 @@ class StreamState:
         self._has_text, self._tool_since_text = True, False
         if not self._table.joins_consecutive:
             self._say(said)
-        if not said.isspace() and said:
+        if said and not said.isspace():
             self._answered = True
             self._goes_on()
 
@@ -129,18 +131,18 @@ class StreamState:
 
     def usage(self, got: Mapping[str, Any], rule: Rule) -> None:
         counters = {name: number for name in _COUNTERS if (number := values.count(got.get(name))) is not None}
+        cost = values.number(got["costUsd"]) if "costUsd" in got else None
         for name, parts in rule.inclusive:
             if name in counters:
                 counters[name] = max(0, counters[name] - sum(counters.get(part, 0) for part in parts))
-        cost = values.number(got.get("costUsd"))
-        if rule.sums:
-            counters = {
-                name: counters.get(name, 0) + self._counters.get(name, 0) for name in {**counters, **self._counters}
-            }
-            cost = self._cost if cost is None else cost + (self._cost or 0.0)
-        if counters:
-            self._counters = counters
-        self._cost = self._cost if cost is None else cost
+        if not rule.sums:
+            self._counters = counters or self._counters
+            self._cost = self._cost if cost is None else cost
+            return
+        for name, number in counters.items():
+            self._counters[name] = self._counters.get(name, 0) + number
+        if cost is not None:
+            self._cost = cost + (self._cost or 0.0)
 
     def denial(self, got: Mapping[str, Any], rule: Rule) -> None:
         target, reason = _target(got), values.text(got.get("reason"))
@@ -194,13 +196,8 @@ class StreamState:
             self._has_fatal = False
 
     def _say(self, said: str) -> None:
-        if start := opening(said):
-            self._openings.add(values.clean(start))
-
-    def _close_message(self) -> None:
-        if self._table.joins_consecutive:
-            self._say(self._message.opening(OPENING_CHARS * 8))
-        self._message = CappedText()
+        # Collapsing is left to facts(): most of what is said is never compared.
+        self._openings.add(said[: OPENING_CHARS * 8])
 
     def _is_new_call(self, got: Mapping[str, Any]) -> bool:
         identity = _name(got.get("id"))
@@ -235,9 +232,7 @@ class StreamState:
     def facts(self) -> StreamFacts:
         """Return what the events said so far; counts of lines are the reader's to add."""
         answer, source = self._answer()
-        openings = tuple(self._openings)
-        if self._table.joins_consecutive and (last := opening(self._message.opening(OPENING_CHARS * 8))):
-            openings = (*openings, values.clean(last))
+        said = [*self._openings, self._message.opening(OPENING_CHARS * 8) if self._table.joins_consecutive else ""]
         tokens = _tokens(self._counters)
         return StreamFacts(
             session_id=self.session_id,
@@ -261,7 +256,7 @@ class StreamState:
             or tokens is None
             or bool(tokens.output or tokens.reasoning)
             or tokens.output is None,
-            openings=openings,
+            openings=tuple(values.clean(start) for text in said if (start := opening(text))),
         )
 
     def _answer(self) -> tuple[str, AnswerSource]:
@@ -276,9 +271,9 @@ class StreamState:
 
 def _name(value: Any) -> str | None:
     """Give an identifier as text: a non-empty string, cut at 300 characters, or a whole number."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= values.MAX_COUNT:
-        return str(value)
-    return values.clean(value[:_MAX_NAME]) if isinstance(value, str) and value else None
+    if type(value) is str:
+        return values.clean(value[:_MAX_NAME]) or None
+    return str(value) if type(value) is int and abs(value) <= values.MAX_COUNT else None
 
 
 def _target(got: Mapping[str, Any]) -> str | None:

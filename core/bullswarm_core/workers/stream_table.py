@@ -7,7 +7,8 @@ A table is an object:
 - ``eventId`` (optional): a path; an event whose id was seen among the last 1,024 is a duplicate
 - ``identicalLines`` (optional): ``duplicate`` (default) when two identical lines in a row are one event told twice,
   ``distinct`` for a CLI that streams bare words, where "ha", "ha" is two words
-- ``skip`` (optional): beginnings of lines that can't matter; such a line is counted and never parsed
+- ``skip`` (optional): lines that can't matter, by their bytes; such a line is counted and never parsed. A list of beginnings,
+  or of ``{"start", "unless"}``: a line with this beginning that holds none of the strings of ``unless``
 - ``join`` (optional): how texts become messages: ``group`` (default; texts with the same ``group`` are one message, one
   without a group is a message by itself) or ``consecutive`` (texts with no tool call between them are one message)
 - ``separator`` (optional): what stands between the joined texts, "" by default
@@ -79,6 +80,14 @@ class StderrDenial:
 
 
 @dataclass(frozen=True, slots=True)
+class Skip:
+    """Lines with this beginning that hold none of these strings can't matter."""
+
+    start: bytes
+    unless: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StreamTable:
     """A compiled table; ``programs`` says for each kind of event what is read from it and what that means."""
 
@@ -87,6 +96,7 @@ class StreamTable:
     event_id: values.Getter | None = None
     identical_lines_are_duplicates: bool = True
     skip: tuple[bytes, ...] = ()
+    skip_unless: tuple[Skip, ...] = ()
     joins_consecutive: bool = False
     separator: str = ""
     stderr: tuple[StderrDenial, ...] = ()
@@ -109,13 +119,18 @@ def compile_table(table: Mapping[str, Any], *, source: str = "stream table") -> 
     check.object_of(table, place, _KEYS)
     if table.get("schemaVersion") != SCHEMA_VERSION:
         raise place.at("schemaVersion").wrong(table.get("schemaVersion"), f'"{SCHEMA_VERSION}"')
+    skips = [
+        _skip(one, place.at("skip").at(index))
+        for index, one in enumerate(check.list_of(table.get("skip", []), place.at("skip")))
+    ]
     repeats = check.choice(table, "identicalLines", ("duplicate", "distinct"), place)
     return StreamTable(
         kind=values.first_path(check.strings(check.as_list(table.get("kind")), place.at("kind"))),
         programs=compile_programs(table.get("rules"), place.at("rules")),
         event_id=_event_id(table, place),
         identical_lines_are_duplicates=repeats == "duplicate",
-        skip=tuple(start.encode() for start in check.strings(table.get("skip", []), place.at("skip"))),
+        skip=tuple(one.start for one in skips if not one.unless),
+        skip_unless=tuple(one for one in skips if one.unless),
         joins_consecutive=check.choice(table, "join", ("group", "consecutive"), place) == "consecutive",
         separator=check.string(table.get("separator", ""), place.at("separator"), may_be_empty=True),
         stderr=tuple(
@@ -127,6 +142,14 @@ def compile_table(table: Mapping[str, Any], *, source: str = "stream table") -> 
 
 def _event_id(table: Mapping[str, Any], place: check.Place) -> values.Getter | None:
     return values.first_path([check.string(table["eventId"], place.at("eventId"))]) if "eventId" in table else None
+
+
+def _skip(rule: Any, place: check.Place) -> Skip:
+    if not isinstance(rule, dict):
+        return Skip(check.string(rule, place).encode(), ())
+    check.object_of(rule, place, frozenset({"start", "unless"}))
+    unless = check.strings(rule.get("unless"), place.at("unless"))
+    return Skip(check.string(rule.get("start"), place.at("start")).encode(), tuple(one.encode() for one in unless))
 
 
 def _stderr(rule: Any, place: check.Place) -> StderrDenial:

@@ -148,7 +148,11 @@ def clean(value: str) -> str:
     """Join surrogate pairs that came in halves, and replace a lone half, so that the text can be written as UTF-8."""
     if value.isascii():
         return value
-    return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return value
 
 
 def _epoch(factor: float) -> Callable[[Any], datetime | None]:

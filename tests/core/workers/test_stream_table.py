@@ -36,7 +36,7 @@ def read(rules: dict[str, Any], *events: Any) -> StreamFacts:
         (table(RULE, rules=7), "rules is 7; it has to be a list"),
         (table(RULE, kind=""), 'kind is [""]; it has to be a string or a list of strings'),
         (table(RULE, join="words"), 'join is "words"; it has to be one of group, consecutive'),
-        (table(RULE, skip=[1]), "skip is [1]; it has to be a string or a list of strings"),
+        (table(RULE, skip=[1]), "skip[0] is 1; it has to be a string"),
         (table(RULE, stderr=[{"marker": "m", "words": "w"}]), "stderr[0].words is"),
         (table(RULE, "no"), 'rules[1] is "no"; it has to be an object'),  # type: ignore[arg-type]
         (table({**RULE, "on": None}), "rules[0].on is [null]; it has to be"),
