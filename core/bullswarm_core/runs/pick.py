@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,6 +18,7 @@ from bullswarm_core.routing import Decision, decide
 from bullswarm_core.runs.events import AttemptPicked, StepUnplaced
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.probe import is_probed, probe
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.task import Task, task_of
@@ -62,15 +63,19 @@ def choose(
     *,
     caller_pool: str | None,
     connection: sqlite3.Connection | None,
+    probes: Mapping[str, str] | None = None,
 ) -> Decision:
-    """Return the decision for a task; the one function behind a real pick, a dry run and `route`."""
+    """Return the decision for a task; the one function behind a real pick, a dry run and `route`.
+
+    ``probes`` says which pools' free models did not answer just now, and why.
+    """
     expected = expect(connection, task.lane, task.tier)
     return decide(
         task.request(caller=caller_pool, candidate_minutes=expected.minutes),
         view.pools(bookings),
         now=view.now,
         policy=view.settings.routing_policy,
-        context=routing_context(view.settings, route_summary=task.route_summary),
+        context=routing_context(view.settings, probes=probes, route_summary=task.route_summary),
     )
 
 
@@ -81,14 +86,36 @@ def pick_pool(
     task = task_of(state.created, step_id)
     tree = tree_of(task.cwd)
     view = look(services)
+    probes = _probed(view, connection, state, task)
     with transaction(connection):
         bookings = ledger.live(connection, now=view.now)
         refusal = _refuse_second_writer(bookings, task, tree) or _refuse_above_total(view, journal, state)
-        outcome = refusal or _pick(view, connection, state, step_id, task, tree, bookings)
+        outcome = refusal or _pick(view, connection, state, step_id, task, tree, bookings, probes)
         if isinstance(outcome, str):
             outcome = StepUnplaced(step=step_id, why=outcome, failure_kind="ownership-conflict")
         journal.append(state.created.run_id, [outcome], at=view.now)
     return outcome
+
+
+def _probed(view: View, connection: sqlite3.Connection, state: RunState, task: Task) -> dict[str, str]:
+    """Try the free models that would be picked, best first, until one answers or the pick is no free model of a rung.
+
+    It takes up to 30 s a model, so it comes before the transaction; each pool is left out at most once, so it ends.
+    """
+    failed: dict[str, str] = {}
+    while True:
+        bookings = ledger.entries(connection, now=view.now)
+        decision = choose(
+            view, task, bookings, caller_pool=state.created.caller_pool, connection=connection, probes=failed
+        )
+        if decision.pool is None or decision.pool in failed or not is_probed(decision.rung):
+            return failed
+        profile = view.services.profile(decision.pool)
+        assert decision.rung is not None, "is_probed is false without a rung"
+        reason = probe(view.services, profile, decision.rung) if profile else "provider error"
+        if reason is None:
+            return failed
+        failed[decision.pool] = reason
 
 
 def second_writer(bookings: Iterable[Booking], task: Task, tree: str) -> Booking | None:
@@ -128,8 +155,10 @@ def _pick(
     task: Task,
     tree: str,
     bookings: list[Booking],
+    probes: Mapping[str, str],
 ) -> AttemptPicked | StepUnplaced:
-    decision = choose(view, task, bookings, caller_pool=state.created.caller_pool, connection=connection)
+    caller = state.created.caller_pool
+    decision = choose(view, task, bookings, caller_pool=caller, connection=connection, probes=probes)
     if decision.pool is None:
         return _unplaced(decision, step_id)
     ordinal = len(state.steps[step_id].attempts) + 1
