@@ -22,7 +22,7 @@ globalThis.fetch = async () => {
   return new Response(body, { status: answer.status, headers: answer.headers ?? {} })
 }
 const hooks = await (await import(plugin)).Bullswarm()
-const config = { mcp: { a: { enabled: true }, b: {} } }
+const config = { mcp: { a: { enabled: true }, b: {} }, permission: "ask", agent: { build: { permission: { edit: "allow" } } } }
 await hooks.config(config)
 process.stdout.write(JSON.stringify(config) + "\\n")
 const call = { method: "POST", body: JSON.stringify({ model: "m", messages: [] }) }
@@ -114,3 +114,12 @@ def test_servers_of_the_person_are_turned_off_for_an_isolated_worker_only() -> N
     assert json.loads(out.splitlines()[0])["mcp"] == {"a": {"enabled": False}, "b": {"enabled": False}}
     _, _, out = run([])
     assert json.loads(out.splitlines()[0])["mcp"] == {"a": {"enabled": True}, "b": {}}
+
+
+def test_the_lanes_permissions_win_over_those_of_an_agent() -> None:
+    _, _, out = run([], OPENCODE_PERMISSION='{"edit": "deny", "bash": "deny"}')
+    config = json.loads(out.splitlines()[0])
+    assert config["permission"] == {"*": "ask", "edit": "deny", "bash": "deny"}
+    assert config["agent"]["build"]["permission"] == {"edit": "deny", "bash": "deny"}
+    _, _, out = run([], OPENCODE_PERMISSION="{broken")
+    assert json.loads(out.splitlines()[0])["permission"] == "ask"

@@ -57,18 +57,31 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
         bounds = f"{{request_max_retries={_REQUEST_RETRIES},stream_max_retries={_STREAM_RETRIES}}}"
         arguments += ["-c", f"model_providers={{{_key(provider)}={bounds}}}"]
     if context.isolated:
-        arguments += _without_servers(config) + _without_skills(context)
+        arguments += _without_servers(config, *_project_configs(config, context.cwd)) + _without_skills(context)
     return LaunchAddition(arguments=tuple(arguments))
 
 
-def _without_servers(config: dict[str, Any]) -> list[str]:
+def _project_configs(config: dict[str, Any], cwd: str) -> list[dict[str, Any]]:
+    """Read the settings of a project that the person trusts; Codex passes over those of any other."""
+    projects = config.get("projects")
+    entries = projects.items() if isinstance(projects, dict) else ()
+    trusted = {path for path, entry in entries if isinstance(entry, dict) and entry.get("trust_level") == "trusted"}
+    folders = [Path(cwd), *Path(cwd).parents]
+    depth = next((number for number, folder in enumerate(folders) if str(folder) in trusted), None)
+    if depth is None:
+        return []
+    found = (read_toml(folder / ".codex" / "config.toml") for folder in folders[: depth + 1])
+    return [settings for settings in found if settings]
+
+
+def _without_servers(*configs: dict[str, Any]) -> list[str]:
     """Turn each configured MCP server off.
 
     An inline table is merged into the configuration, while an empty one removes nothing, a dotted path can't name a
     server with a dot or a space, and naming an unknown server ends the run (all measured).
     """
-    servers = config.get("mcp_servers")
-    names = sorted(servers) if isinstance(servers, dict) else []
+    tables = [servers for config in configs if isinstance(servers := config.get("mcp_servers"), dict)]
+    names = sorted({name for servers in tables for name in servers})
     entries = ",".join(f"{_key(name)}={{enabled=false}}" for name in names)
     return ["-c", f"mcp_servers={{{entries}}}"] if names else []
 

@@ -120,10 +120,25 @@ function wrapFetch() {
   globalThis.fetch = Object.assign(wrapped, original)
 }
 
+// A permission that the person gave to one agent is stronger than OPENCODE_PERMISSION (measured), so that the lane's
+// permissions are put into each agent as well.
+function applyPermissions(config) {
+  let wanted
+  try {
+    wanted = JSON.parse(process.env.OPENCODE_PERMISSION ?? "{}")
+  } catch {
+    return
+  }
+  const merged = given => ({ ...(typeof given === "string" ? { "*": given } : given), ...wanted })
+  config.permission = merged(config.permission)
+  for (const agent of Object.values(config.agent ?? {})) agent.permission = merged(agent.permission)
+}
+
 export const Bullswarm = async () => {
   wrapFetch()
   return {
     config: async config => {
+      applyPermissions(config)
       if (process.env.BULLSWARM_OPENCODE_ISOLATED !== "1") return
       for (const server of Object.values(config.mcp ?? {})) server.enabled = false
     },
