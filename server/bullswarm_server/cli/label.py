@@ -7,6 +7,7 @@ import argparse
 from bullswarm_core.errors import UsageError
 from bullswarm_core.labels import Labels, clear_label, set_label
 from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.cli.help_format import QuickHelp
 
 SCHEMA_VERSION = "bullswarm.labels.v1"
 
@@ -45,7 +46,10 @@ def _list(as_json: bool, context: CommandContext) -> None:
 
 def _show(name: str, as_json: bool, context: CommandContext) -> None:
     labels = Labels.load(context.home)
-    pool_id = labels.resolve(name, {*_pool_ids(context), *(pool_id for pool_id, _ in labels.items())})
+    labelled = dict(labels.items())
+    # Finding the pools of this machine costs as much as all the rest: a pool that has a label needs no such search.
+    known = labelled if name in labelled or name in labelled.values() else {*_pool_ids(context), *labelled}
+    pool_id = labels.resolve(name, known)
     _answer(pool_id, labels.of(pool_id), f"{pool_id} {labels.of(pool_id) or 'has no label'}", as_json, context)
 
 
@@ -78,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bullswarm label",
         allow_abbrev=False,
+        formatter_class=QuickHelp,
         description="What people see and may type instead of a pool id. Ids never change; JSON keeps them.",
     )
     parser.add_argument("pool", nargs="?", metavar="POOL", help="a pool, by id or label")

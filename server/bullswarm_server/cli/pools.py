@@ -18,6 +18,7 @@ from bullswarm_core.routing.overview import PoolOverview, overview
 from bullswarm_core.settings import Settings
 from bullswarm_core.wire import iso, to_wire
 from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.cli.help_format import QuickHelp
 from bullswarm_server.displays.pools import pool_lines
 from bullswarm_server.displays.text import Style, one_line
 
@@ -101,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bullswarm pools",
         allow_abbrev=False,
+        formatter_class=QuickHelp,
         description="One line per pool: cost, lanes, the meter it is paced from, surplus, load, 5-hour window, state.",
         epilog="bullswarm pools label <pool> <label> | --list | <pool> --clear: what people see instead of an id.",
     )
