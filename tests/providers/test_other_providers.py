@@ -12,7 +12,7 @@ import pytest
 
 from bullswarm_core.connector import PoolProfile
 from bullswarm_core.home import Home
-from bullswarm_core.pools import LANES, Lane, Rung
+from bullswarm_core.pools import EFFORTS, LANES, Effort, Lane, Rung
 from bullswarm_core.workers.launch import LaunchPlan, plan_launch
 from bullswarm_providers import registry
 
@@ -233,6 +233,20 @@ def test_opencode_analyze_has_no_edit_tool_and_no_shell_where_nobody_confines_it
     bare = json.loads(launch("opencode", environ, "analyze", can_confine=False).environment["OPENCODE_PERMISSION"])
     assert (confined["edit"], confined["bash"]) == ("deny", "allow")
     assert (bare["edit"], bare["bash"]) == ("deny", "deny")
+
+
+# --- Command Code
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
+def test_command_code_gets_a_reasoning_level_only_when_one_was_asked_for(
+    effort: Effort, environ: dict[str, str]
+) -> None:
+    # It ends with exit 1 for a model that has no such level, and writes the level into the person's own settings.
+    default = profile("command-code", environ).connector.tiers[effort]
+    assert "--effort" not in launch("command-code", environ, rung=default).argv
+    asked = launch("command-code", environ, rung=Rung(reasoning="high", source="request")).argv
+    assert asked[asked.index("--effort") + 1] == "high"
 
 
 # --- echo
