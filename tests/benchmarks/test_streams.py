@@ -153,32 +153,32 @@ def content_of(folder: str) -> bytes:
     return b"\n".join(lines) + b"\n"
 
 
-def parse_time(content: bytes) -> float:
-    lines = content.splitlines()
-    start = time.process_time()
-    for line in lines:
-        json.loads(line)
-    return time.process_time() - start
-
-
-def reading_time(content: bytes, table: StreamTable) -> float:
+def ratio_of(content: bytes, table: StreamTable) -> float:
+    """Parse and read the stream in turns of 64 KiB, so that the machine's other work disturbs both alike."""
     reader = StreamReader(table)
-    start = time.process_time()
+    parsing = reading = 0.0
+    rest = b""
     for place in range(0, len(content), CHUNK):
-        reader.feed(content[place : place + CHUNK])
+        chunk = content[place : place + CHUNK]
+        *lines, rest = (rest + chunk).split(b"\n")
+        start = time.process_time()
+        for line in lines:
+            json.loads(line)
+        between = time.process_time()
+        reader.feed(chunk)
+        parsing, reading = parsing + between - start, reading + time.process_time() - between
     facts = reader.finish()
-    spent = time.process_time() - start
     assert (facts.bad_lines, facts.tool_calls > 100, bool(facts.answer)) == (0, True, True)
-    return spent
+    return reading / parsing
 
 
 @pytest.mark.parametrize("folder", sorted(STREAMS))
 def test_reading_costs_at_most_twice_the_parsing(folder: str) -> None:
     content, table = content_of(folder), table_of(folder)
-    # Side by side, short and the best of many: the machine's other work disturbs both alike.
-    pairs = [(parse_time(content), reading_time(content, table)) for _ in range(15)]
-    parsing, reading = min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
-    assert reading <= 2 * parsing, f"{folder}: {reading / parsing:.2f} times the CPU of json.loads"
+    # The best of some rounds: a neighbour that fills the caches slows interpreted code more than the parser in C.
+    ratio = min(ratio_of(content, table) for _ in range(7))
+    sys.stderr.write(f"streams: {folder} {ratio:.2f} times the CPU of json.loads\n")
+    assert ratio <= 2, f"{folder}: {ratio:.2f} times the CPU of json.loads"
 
 
 # Reads 200 MB of events, garbage without a line feed and one huge line; prints the peak at 20 MB and at the end, in KiB.

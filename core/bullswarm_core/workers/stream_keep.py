@@ -12,8 +12,10 @@ T = TypeVar("T")
 
 # What a caller can still use; the whole output stays in the attempt's files.
 MAX_ANSWER_CHARS = 1 << 20
-# Streamed words arrive one by one; joining them by the thousand keeps a list short at no cost that shows.
+# Streamed words arrive one by one, plain output in large chunks; joining either in time keeps the list small at no cost
+# that shows.
 _PIECES_TO_JOIN = 1_024
+_CHARS_TO_JOIN = 1 << 16
 
 
 class FirstLast(Generic[T]):
@@ -77,7 +79,7 @@ class RecentKeys(Generic[T]):
 class CappedText:
     """A text of which at most ``cap`` characters are kept: the first and the last half, with a mark between them."""
 
-    __slots__ = ("_cap", "_head", "_head_size", "_recent", "_tail", "_tail_size", "size")
+    __slots__ = ("_cap", "_head", "_head_size", "_recent", "_settled", "_tail", "_tail_size", "size")
 
     def __init__(self, *, cap: int = MAX_ANSWER_CHARS) -> None:
         self._cap = cap
@@ -86,18 +88,18 @@ class CappedText:
         self._recent: list[str] = []
         self._tail: list[str] = []
         self._tail_size = 0
-        self.size = 0
+        self.size = self._settled = 0
 
     def add(self, piece: str) -> None:
         self.size += len(piece)
         self._recent.append(piece)
-        if len(self._recent) >= _PIECES_TO_JOIN or len(piece) > self._cap:
+        if len(self._recent) >= _PIECES_TO_JOIN or self.size - self._settled >= _CHARS_TO_JOIN:
             self._settle()
 
     def clear(self) -> None:
         """Begin anew."""
         self._recent.clear()
-        self.size = 0
+        self.size = self._settled = 0
         if self._head:
             self._head, self._tail = [], []
             self._head_size = self._tail_size = 0
@@ -105,6 +107,7 @@ class CappedText:
     def _settle(self) -> None:
         text = "".join(self._recent)
         self._recent = []
+        self._settled = self.size
         half = self._cap // 2
         if self._head_size < half:
             part = text[: half - self._head_size]
