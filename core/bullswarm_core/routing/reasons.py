@@ -114,7 +114,7 @@ def _passed_assignment(request: Request, arrangement: Arrangement) -> list[Segme
     if passed is None:
         return []
     if passed.forecast_over_limit and not pick.forecast_over_limit:
-        why = "forecast over 100%"
+        why = "ranked last by its forecast"
     elif passed.near_five_hour_penalty and not pick.near_five_hour_penalty:
         why = "last mile"
     elif pick.free and not passed.free:

@@ -128,7 +128,10 @@ def test_an_assignment_wins_among_the_selectable_and_sets_the_model() -> None:
         (pool("mine", window("weekly", 50, 60)), "not expiring"),
         (pool("mine", window("monthly", 98, 96)), "draining"),
         (pool("mine", window("weekly", 50, 60), window("5h", 90, 20)), "last mile"),
-        (pool("mine", window("5h", 99, 20), rates={"5h": history(1)}, inflight=busy(1, 9)), "forecast over 100%"),
+        (
+            pool("mine", window("5h", 99, 20), rates={"5h": history(1)}, inflight=busy(1, 9)),
+            "ranked last by its forecast",
+        ),
     ],
 )
 def test_an_assignment_bypasses_no_check_and_the_reason_says_so(mine: Pool, why: str) -> None:

@@ -29,8 +29,8 @@ from bullswarm_core.routing.text import duration, number
 KINDS: tuple[WindowKind, ...] = ("5h", "daily", "weekly", "monthly")
 REACH = {"5h": 300, "daily": 1440, "weekly": 10_080, "monthly": 44_640}
 NAMES = ("alpha", "beta", "gamma", "delta")
-# Values around every line of the rules, and most of them such that the pool stays eligible: a property says nothing about
-# pools that are all left out.
+# Values around every line of the rules, and most of them such that the pool stays eligible: a property says nothing
+# about pools that are all left out.
 USED = (None, 0.0, 12.5, 30.0, 44.4, 61.3, 74.9, 75.0, 81.0, 90.0, 90.1, 94.9, 95.0, 96.0, 99.5, 100.0, 130.0)
 LEFT = (None, -0.2, 0.0, *(0.004, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95) * 2)
 SOURCES = (*("cache",) * 6, "live", "stale", "declared", "refusal")
@@ -131,6 +131,7 @@ def test_every_pool_is_a_candidate_or_left_out_and_the_pick_is_a_candidate(
 def test_the_order_of_the_list_changes_nothing(
     given_pools: list[Pool], request: Request, context: RoutingContext, random: object
 ) -> None:
+    given_pools = [*given_pools, replace(given_pools[0], id="twin")]
     shuffled = [replace(item, windows=item.windows[::-1], inflight=item.inflight[::-1]) for item in given_pools]
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     first, again, mixed = (
