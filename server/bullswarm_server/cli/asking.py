@@ -10,7 +10,7 @@ from pathlib import Path
 from bullswarm_core import ledger
 from bullswarm_core.caller import check_depth, find_caller
 from bullswarm_core.database import open_database
-from bullswarm_core.errors import UnknownNameError
+from bullswarm_core.errors import UnknownNameError, UsageError
 from bullswarm_core.quota.readings import parse_meters
 from bullswarm_core.routing import Decision
 from bullswarm_core.runs.journal import Journal
@@ -48,13 +48,16 @@ def ask(options: argparse.Namespace, context: CommandContext, *, prompt_required
     services = services_for(context.home, context.environ, write_cache=write_cache)
     prompt = read_prompt(options) or ("" if prompt_required else _ANY_TASK)
     profiles = services.load_profiles()
-    names = PoolNames((profile.id for profile in profiles), services.labels())
+    pool_ids = [profile.id for profile in profiles]
+    names = PoolNames(pool_ids, services.labels().among(pool_ids))
+    settings = Settings.load(context.home)
+    if options.model in settings.excluded_models:
+        raise UsageError(f"you excluded the model {options.model}", hint="bullswarm strategy include-model takes it back in")
     supposed = parse_meters(getattr(options, "meter", None) or (), now=services.now())
     connection = open_database(context.home, readonly=True)
     avoided = _providers_of(options.independent_of, connection)
     task = build_task(options, prompt=prompt, names=names, avoid_also=avoided)
     caller = find_caller(context.environ, profiles=profiles)
-    settings = Settings.load(context.home)
     depth = check_depth(context.environ, limit=settings.depth_limit)
     origin = Origin(
         caller=caller.provider, caller_pool=caller.pool_id, depth=depth, root=context.environ.get(ROOT_VARIABLE)
