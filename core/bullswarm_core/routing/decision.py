@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from bullswarm_core.pools import Rung, WindowKind, WindowSource
+from bullswarm_core.wire import camel
 
 ExclusionKind = Literal[
     "disabled", "unavailable", "caller", "filter", "lane", "capability", "tier", "model", "probe",
@@ -20,12 +21,6 @@ UrgencyState = Literal["urgent", "normal", "draining"]
 
 LIMIT_KINDS: frozenset[ExclusionKind] = frozenset({"burst", "daily", "weekly", "monthly", "draining"})
 """Left out by quota alone: the pool comes back by itself."""
-
-
-def camel(name: str) -> str:
-    """``five_hour_used_pct`` as ``fiveHourUsedPct``."""
-    head, *tail = name.split("_")
-    return head + "".join(word.capitalize() for word in tail)
 
 
 def iso(moment: datetime | None) -> str | None:

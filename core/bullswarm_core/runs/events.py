@@ -76,6 +76,7 @@ class AttemptPicked(Payload):
     booking: int
     tree: str
     free: bool = False
+    rung_source: str = "connector"
     shared_tree: bool = False
     expected_minutes: float | None = None
 

@@ -159,12 +159,12 @@ def _pick(
 ) -> AttemptPicked | StepUnplaced:
     caller = state.created.caller_pool
     decision = choose(view, task, bookings, caller_pool=caller, connection=connection, probes=probes)
-    if decision.pool is None:
+    if decision.pool is None or decision.rung is None:
         return _unplaced(decision, step_id)
+    rung = task.asked_of(decision.rung)
     ordinal = len(state.steps[step_id].attempts) + 1
     files = RunFolder.of(view.services.home, state.created.run_id).attempt(step_id, ordinal)
     expected = expect(connection, task.lane, task.tier, pool=decision.pool)
-    rung = decision.rung
     booking = Booking(
         run=state.created.run_id,
         step=step_id,
@@ -174,7 +174,7 @@ def _pick(
         effort=task.tier,
         started_at=view.now,
         kernel=current(),
-        model=rung.model if rung else None,
+        model=rung.model,
         expected_minutes=expected.minutes,
         expected_source=expected.source,
         cwd=task.cwd,
@@ -189,14 +189,15 @@ def _pick(
         pool=decision.pool,
         provider=row.provider if row else decision.pool.partition(":")[0],
         model=booking.model,
-        reasoning=rung.reasoning if rung else None,
+        reasoning=rung.reasoning,
         lane=task.lane,
         effort=task.tier,
         reason=decision.reason,
         decision=decision.to_json(),
         booking=ledger.book(connection, booking),
         tree=tree,
-        free=bool(rung and rung.free),
+        free=rung.free,
+        rung_source=rung.source,
         shared_tree=task.shared_tree,
         expected_minutes=expected.minutes,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from bullswarm_core.connector import PoolProfile
@@ -62,7 +62,8 @@ def prepare(
     make_folder(files.private_tmp)
     text = task_text(task.prompt, lane=task.lane, cwd=task.cwd, may_commit=choice.sandbox == "full")
     write_bytes_atomic(files.task, text.encode("utf-8", "surrogateescape"))
-    plan = _plan(services, picked, files, profile, choice, task)
+    rung = Rung(model=picked.model, reasoning=picked.reasoning, source=picked.rung_source)
+    plan = _plan(services, profile, choice, task, rung, files)
     remember(files.before, task.cwd, home=services.home, environ=plan.environment)
     clocks = _clocks(services, connection, picked, profile, task)
     return Preparation(plan=plan, spec=_spec(created, picked, files, plan, clocks), sandbox=choice.sandbox)
@@ -74,38 +75,16 @@ def preview(services: Services, settings: Settings, task: Task, decision: Decisi
     if profile is None or decision.rung is None:
         return ""
     files = RunFolder.of(services.home, "RUN").attempt(RUN_STEP, 1)
-    choice = settings.pool(profile.id)
-    rung = (
-        decision.rung if task.reasoning is None else replace(decision.rung, reasoning=task.reasoning, source="request")
-    )
-    plan = plan_launch(
-        profile,
-        rung=rung,
-        lane=task.lane,
-        cwd=task.cwd,
-        prompt_file=str(files.task),
-        private_tmp=str(files.private_tmp),
-        environ=services.environ,
-        sandbox=choice.sandbox,
-        inherit_config=choice.worker_inherits_config,
-        can_confine=can_confine(),
-    )
-    return shown_command(plan)
-
-
-def rung_of(picked: AttemptPicked, task: Task) -> Rung:
-    """Return what the pool is to run: the picked model, and the reasoning level that the caller or the person asked for."""
-    if task.reasoning is not None:
-        return Rung(model=picked.model, reasoning=task.reasoning, source="request")
-    return Rung(model=picked.model, reasoning=picked.reasoning)
+    rung = task.asked_of(decision.rung)
+    return shown_command(_plan(services, profile, settings.pool(profile.id), task, rung, files))
 
 
 def _plan(
-    services: Services, picked: AttemptPicked, files: AttemptFiles, profile: PoolProfile, choice: PoolChoice, task: Task
+    services: Services, profile: PoolProfile, choice: PoolChoice, task: Task, rung: Rung, files: AttemptFiles
 ) -> LaunchPlan:
     return plan_launch(
         profile,
-        rung=rung_of(picked, task),
+        rung=rung,
         lane=task.lane,
         cwd=task.cwd,
         prompt_file=str(files.task),

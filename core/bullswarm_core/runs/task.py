@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bullswarm_core.errors import UsageError
-from bullswarm_core.pools import DEFAULT_EFFORT, Effort, Lane
+from bullswarm_core.pools import DEFAULT_EFFORT, Effort, Lane, Rung
 from bullswarm_core.routing import Request
 from bullswarm_core.runs.events import RunCreated
 
@@ -72,6 +72,10 @@ class Task:
             ("independent of", self.independent_of),
         )
         return "; ".join(f"{words} {', '.join(names)}" for words, names in named if names) or None
+
+    def asked_of(self, rung: Rung) -> Rung:
+        """Return what the picked pool is to run: its rung, with the reasoning level that the caller asked for."""
+        return rung if self.reasoning is None else replace(rung, reasoning=self.reasoning, source="request")
 
     def request(self, *, caller: str | None, candidate_minutes: float | None) -> Request:
         """Return the question that routing answers."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, get_args
 
+from bullswarm_core.wire import camel
 from bullswarm_core.workers.facts import EndReason, ExitFacts
 from bullswarm_core.workers.identity import ProcessIdentity
 
@@ -91,12 +92,6 @@ def facts_from_json(value: Mapping[str, Any]) -> ExitFacts | None:
         return ExitFacts(**found)
     except (TypeError, ValueError):
         return None
-
-
-def camel(name: str) -> str:
-    """Turn ``wall_sec`` into ``wallSec``."""
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
 
 
 def stamp(moment: datetime) -> str:
