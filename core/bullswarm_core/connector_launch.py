@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Sandbox,
         SignInState,
     )
+    from bullswarm_core.workers.facts import Denial, ExitFacts, StreamFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,10 @@ class Provider(Protocol):
 
     def launch_addition(self, context: LaunchContext) -> LaunchAddition:
         """Add what depends on the person's own configuration files."""
+        ...
+
+    def more_denials(self, profile: PoolProfile, stream: StreamFacts, ended: ExitFacts) -> tuple[Denial, ...]:
+        """Give the refused tool calls that the CLI's own records tell and its stream doesn't; never raises."""
         ...
 
 

@@ -23,8 +23,9 @@ from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.snapshots import changes_since
 from bullswarm_core.runs.verdict_document import EXCERPT_BYTES
 from bullswarm_core.wire import iso, to_wire
-from bullswarm_core.workers.facts import ExitFacts, StreamFacts
-from bullswarm_core.workers.streams import stderr_errors
+from bullswarm_core.workers.facts import Denial, ExitFacts, StreamFacts
+from bullswarm_core.workers.stream_table import compile_table
+from bullswarm_core.workers.streams import stderr_denials, with_stderr
 
 # Every path that a worker changed is in git; the verdict names the first of them and counts the rest.
 _NAMED_FILES = 100
@@ -114,14 +115,20 @@ def _clocks(launch: Mapping[str, Any]) -> WorkerClocks:
 
 
 def _whole_stream(ended: Ended) -> StreamFacts:
-    """Add what stderr says, and what the provider's own records tell that the stream leaves out."""
-    stream = ended.stream
-    errors = (*stream.errors, *stderr_errors(ended.exit.stderr_tail))
-    stream = replace(stream, errors=errors)
+    """Add what the provider's own records and stderr tell that the stream leaves out."""
+    stream, stderr = ended.stream, ended.exit.stderr_tail
     more = getattr(ended.profile.provider, "more_denials", None) if ended.profile else None
     if more is not None and ended.profile is not None:
-        stream = replace(stream, denials=(*stream.denials, *more(ended.profile, stream, ended.exit)))
-    return with_channel(stream, stderr_tail=ended.exit.stderr_tail)
+        stream = _with_denials(stream, more(ended.profile, stream, ended.exit))
+    if ended.profile is not None and (table := ended.profile.connector.stream_table()) and stderr:
+        told = {denial.reason.strip() for denial in stream.denials}
+        spoken = stderr_denials(stderr, compile_table(table))
+        stream = _with_denials(stream, tuple(denial for denial in spoken if denial.reason not in told))
+    return with_channel(with_stderr(stream, stderr), stderr_tail=stderr)
+
+
+def _with_denials(stream: StreamFacts, more: tuple[Denial, ...]) -> StreamFacts:
+    return replace(stream, denials=stream.denials + more, denial_count=stream.denial_count + len(more))
 
 
 def _deliverable(ended: Ended, stream: StreamFacts) -> DeliverableFacts | None:

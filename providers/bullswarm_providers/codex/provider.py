@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bullswarm_core.connector import Account, Connector, SignInState
+from bullswarm_core.connector import Account, Connector, PoolProfile, SignInState
 from bullswarm_providers.sign_in import first_set, read_object, read_toml
 
 if TYPE_CHECKING:
     from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
+    from bullswarm_core.workers.facts import Denial, ExitFacts, StreamFacts
 
 # A provider with these ids is built in: Codex refuses to start when its settings are overridden.
 _BUILT_IN = frozenset({"openai", "oss", "ollama", "lmstudio", "amazon-bedrock", "ollama-chat"})
@@ -59,6 +60,15 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
     if context.isolated:
         arguments += _without_servers(config, *_project_configs(config, context.cwd)) + _without_skills(context)
     return LaunchAddition(arguments=tuple(arguments))
+
+
+def more_denials(profile: PoolProfile, stream: StreamFacts, ended: ExitFacts) -> tuple[Denial, ...]:
+    """Add the refusals that only the thread's rollout tells."""
+    from bullswarm_providers.codex.rollout import denials_in_rollout
+
+    if profile.config_dir is None:
+        return ()
+    return denials_in_rollout(profile.config_dir, stream.session_id, known=stream.denials, since=ended.started_at)
 
 
 def _project_configs(config: dict[str, Any], cwd: str) -> list[dict[str, Any]]:
