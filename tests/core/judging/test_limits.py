@@ -121,6 +121,7 @@ NO_LIMIT = [
     "Selected model is at capacity. Please try a different model.",
     "We’re currently experiencing high demand, which may cause temporary errors.",
     "unexpected status 503 Service Unavailable: unavail, url: http://127.0.0.1/v1/responses",
+    "HTTP 503: Rate limit exceeded.",
     "Error: connect ECONNREFUSED 127.0.0.1:4290",
     "You've hit your usage limit " + "x" * 300,
     "",
