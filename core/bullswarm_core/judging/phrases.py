@@ -193,11 +193,13 @@ def scope_named(text: str) -> str | None:
 
 
 def status_in(text: str) -> int | None:
-    """Return the HTTP status that an error-shaped, flat ``text`` states."""
-    if not _ERROR_SHAPED.search(text) and not re.match(r"(?:4|5)\d\d [a-z]", text):
-        return None
+    """Return the HTTP status that a flat ``text`` states; one below 500 counts only in an error-shaped line."""
     found = _STATUS.search(text)
-    return int(next(group for group in found.groups() if group)) if found else None
+    if found is None:
+        return None
+    status = int(next(group for group in found.groups() if group))
+    shaped = _ERROR_SHAPED.search(text) or re.match(r"[45]\d\d [a-z]", text)
+    return status if status >= 500 or shaped else None
 
 
 def _says_window(text: str, signatures: Signatures) -> bool:
