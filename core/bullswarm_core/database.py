@@ -197,13 +197,15 @@ def _open_for_reading(path: Path) -> sqlite3.Connection | None:
             # A folder that we may not write: SQLite cannot make its -shm file, and nobody else can write here.
             connection = _connect(path, "ro", "&immutable=1")
         try:
-            if _retried(lambda: _version(connection, path), path) == NEWEST:
-                return connection
+            version = _retried(lambda: _version(connection, path), path)
         except BaseException:
             connection.close()
             raise
+    if version == NEWEST:
+        return connection
     connection.close()
-    return None if _is_empty(path) else _refuse_older(path)
+    # Version 0 is a database that another process is just making: the file has a header before it has its tables.
+    return None if version == 0 else _refuse_older(path)
 
 
 def _reading_connection(path: Path) -> sqlite3.Connection:
@@ -218,10 +220,6 @@ def _reading_connection(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _is_empty(path: Path) -> bool:
-    return path.stat().st_size == 0
 
 
 def _refuse_older(path: Path) -> NoReturn:

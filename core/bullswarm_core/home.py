@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from bullswarm_core.errors import LockTimeoutError, StateError, StorageError
 
@@ -188,6 +188,11 @@ def _sync_folder(path: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def open_log(path: Path) -> BinaryIO:
+    """Open a log to append to, which only its owner can read. Raises OSError."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE), "ab")
 
 
 @contextlib.contextmanager

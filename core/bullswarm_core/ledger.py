@@ -24,7 +24,7 @@ _COLUMNS = (
     "run, step, attempt, pool, model, lane, effort, started_at, expected_minutes, expected_source, "
     "kernel_pid, kernel_start, boot_id, worker_pid, worker_start, host, cwd, task_file, out_file, tree"
 )
-_INSERT = f"INSERT INTO inflight ({_COLUMNS}) VALUES ({', '.join('?' * len(_COLUMNS.split(', ')))})"
+_INSERT = f"INSERT OR REPLACE INTO inflight (id, {_COLUMNS}) VALUES (?, {', '.join('?' * len(_COLUMNS.split(', ')))})"
 _SELECT = f"SELECT id, {_COLUMNS} FROM inflight"
 
 
@@ -70,9 +70,13 @@ def host_name() -> str:
 
 
 def book(connection: sqlite3.Connection, entry: Booking) -> int:
-    """Record an attempt as in flight and return its number; call it inside the transaction that picked the pool."""
+    """Record an attempt as in flight and return its number; call it inside the transaction that picked the pool.
+
+    An entry that has a number already takes its old place again, whether or not somebody has dropped it since.
+    """
     values = (
-        entry.run, entry.step, entry.attempt, entry.pool, entry.model, entry.lane, entry.effort, iso(entry.started_at),
+        entry.id, entry.run, entry.step, entry.attempt, entry.pool, entry.model, entry.lane, entry.effort,
+        iso(entry.started_at),
         entry.expected_minutes, entry.expected_source, entry.kernel.pid, entry.kernel.started, entry.kernel.boot,
         entry.worker.pid if entry.worker else None, entry.worker.started if entry.worker else None,
         entry.host or host_name(), entry.cwd, entry.task_file, entry.out_file, entry.tree,

@@ -35,6 +35,7 @@ def _drive(run_id: str) -> int:
     from bullswarm_core.runs.engine import drive
     from bullswarm_core.runs.journal import Journal
     from bullswarm_core.runs.saved_environment import SavedEnvironment, restore
+    from bullswarm_server.launch import ROOT_VARIABLE
     from bullswarm_server.machine import services_for
 
     home = Home()
@@ -43,6 +44,8 @@ def _drive(run_id: str) -> int:
         created = Journal(connection).state(run_id).created
         saved = SavedEnvironment(dict(created.environment), created.secret_names)
         environ, missing = restore(saved, os.environ)
+        # Work that this run's worker delegates in turn belongs to the same root task, whose total is limited.
+        environ[ROOT_VARIABLE] = created.root or run_id
         services = services_for(home, environ, missing_secrets=missing)
         state = drive(services, connection, run_id, say=_say)
     finally:

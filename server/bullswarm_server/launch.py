@@ -12,7 +12,7 @@ from datetime import datetime
 
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import BullswarmError, StorageError
-from bullswarm_core.home import Home, make_folder, write_json
+from bullswarm_core.home import Home, make_folder, open_log, write_json
 from bullswarm_core.runs.events import RunCreated, StopRequested
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.ids import new_run_id
@@ -76,7 +76,7 @@ def start_kernel(home: Home, run_id: str, *, environ: Mapping[str, str]) -> int:
     make_folder(folder.path)
     environment = {**environ, "BULLSWARM_HOME": str(home.root)}
     try:
-        with open(folder.kernel_log, "ab") as log:
+        with open_log(folder.kernel_log) as log:
             process = subprocess.Popen(
                 # -P keeps a file in the working folder from standing in for one of our modules.
                 [sys.executable, "-P", "-m", "bullswarm_server.kernel", run_id],

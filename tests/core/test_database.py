@@ -284,6 +284,15 @@ def test_an_empty_file_is_a_database_that_is_not_there_yet(home: Home) -> None:
     reader.close()
 
 
+def test_a_database_that_another_process_is_just_making_is_not_there_yet(home: Home) -> None:
+    home.ensure()
+    maker = sqlite3.connect(home.database_file, isolation_level=None)
+    maker.execute("PRAGMA journal_mode = wal")  # from here on the file has a header, and no tables before the migration
+    assert home.database_file.stat().st_size > 0
+    assert open_database(home, readonly=True) is None
+    maker.close()
+
+
 def test_network_file_systems_are_known_by_their_mount() -> None:
     mounts = (
         "22 1 254:0 / / rw shared:1 - ext4 /dev/vda rw\n"

@@ -8,28 +8,33 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from typing import Any
+from datetime import datetime
+from typing import Any, cast
 
 from bullswarm_core import ledger
 from bullswarm_core.connector import PoolProfile
 from bullswarm_core.database import transaction
-from bullswarm_core.errors import BullswarmError, WorkerStartError
-from bullswarm_core.home import read_json
+from bullswarm_core.errors import BullswarmError, RunConflictError, WorkerStartError
+from bullswarm_core.home import read_json, write_json
 from bullswarm_core.judging.channel import with_channel
 from bullswarm_core.judging.limits import Notice, early_stop
 from bullswarm_core.judging.verdict import Judgement
+from bullswarm_core.pools import Effort, Lane
 from bullswarm_core.runs.conclude import Conclusion, Ended, conclude, notice_reader
 from bullswarm_core.runs.events import AttemptFinished, AttemptLaunched, AttemptPicked, AttemptTakenOver, RunCreated
 from bullswarm_core.runs.folder import AttemptFiles, RunFolder
 from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.pick import conflict_text, second_writer
 from bullswarm_core.runs.prepare import Preparation, prepare
 from bullswarm_core.runs.record import record_decision
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.state import AttemptState
+from bullswarm_core.runs.task import task_of
+from bullswarm_core.wire import parse_iso
 from bullswarm_core.workers.capture import Follower, Gap
 from bullswarm_core.workers.facts import ExitFacts, StreamFacts
 from bullswarm_core.workers.identity import ProcessIdentity, current, is_alive
-from bullswarm_core.workers.keeper_spec import read_exit, request_stop, start_keeper
+from bullswarm_core.workers.keeper_spec import read_exit, read_keeper, request_stop, start_keeper
 from bullswarm_core.workers.spawn import kill_orphans
 from bullswarm_core.workers.streams import StreamReader
 
@@ -66,22 +71,32 @@ class LiveAttempt:
         """Launch the CLI under its keeper. A launch that fails ends the attempt as one that never started."""
         try:
             prepared = self._prepare()
-            self._keeper = start_keeper(
+            self._launch = prepared.launch_document()
+            # A kernel that dies while it starts the keeper leaves the next one this much to know the worker by.
+            write_json(self._files.launch, self._launch)
+            keeper = start_keeper(
                 prepared.spec, prepared.plan.environment, spec_file=self._files.spec, log_file=self._files.keeper_log
             )
         except (BullswarmError, OSError) as error:
-            self._never_started(str(error))
-            return
-        self._launch = prepared.launch_document()
+            record = read_keeper(self._files.keeper)
+            if record is None:
+                self._never_started(str(error))
+                return
+            # Refused, or too slow to be seen, and there it is all the same: the attempt is kept, and by this one.
+            keeper = record.keeper
+        self._launched(keeper)
+
+    def _launched(self, keeper: ProcessIdentity) -> None:
+        self._keeper = keeper
         launched = AttemptLaunched(
             step=self.picked.step,
             ordinal=self.picked.ordinal,
-            keeper=self._keeper.to_json(),
+            keeper=keeper.to_json(),
             launch=self._launch,
         )
         with transaction(self._connection):
             self._journal.append(self._created.run_id, [launched], at=self._services.now())
-            ledger.set_worker(self._connection, self.picked.booking, self._keeper)
+            ledger.set_worker(self._connection, self.picked.booking, keeper)
         self._open_stream()
 
     def take_over(self, attempt: AttemptState) -> None:
@@ -89,16 +104,19 @@ class LiveAttempt:
 
         An attempt that was booked but never launched has done nothing yet, and is started.
         """
-        record = read_json(self._files.keeper)
+        record = read_keeper(self._files.keeper)
         if record is None and attempt.launched is None:
-            ledger.set_kernel(self._connection, self.picked.booking, current())
+            self._book_again()
             self.start()
             return
+        ledger.set_kernel(self._connection, self.picked.booking, current())
         if attempt.launched is not None:
             self._launch = dict(attempt.launched.launch)
-        recorded = (record or {}).get("keeper") or (attempt.launched.keeper if attempt.launched else None)
-        self._keeper = ProcessIdentity.from_json(recorded)
-        self._open_stream()
+            self._keeper = record.keeper if record else ProcessIdentity.from_json(attempt.launched.keeper)
+            self._open_stream()
+        elif record is not None:
+            self._launch = read_json(self._files.launch, default={})
+            self._launched(record.keeper)
         alive = self._keeper is not None and is_alive(self._keeper)
         self._exit = read_exit(self._files.exit)
         if self._exit is not None:
@@ -160,18 +178,55 @@ class LiveAttempt:
         """End the attempt because bullswarm itself failed on it; what the worker wrote stays where it is."""
         if self._keeper is not None and is_alive(self._keeper):
             request_stop(self._files.stop, "stopped", "bullswarm failed")
-        words = str(error) if isinstance(error, BullswarmError) else f"{type(error).__name__}: {error}"
-        judgement = Judgement(
-            ok=False, why=f"bullswarm failed while following this attempt: {words}", failure_kind="runtime"
-        )
+        if isinstance(error, RunConflictError):
+            judgement = Judgement(ok=False, why=str(error), failure_kind="ownership-conflict")
+        else:
+            words = str(error) if isinstance(error, BullswarmError) else f"{type(error).__name__}: {error}"
+            judgement = Judgement(
+                ok=False, why=f"bullswarm failed while following this attempt: {words}", failure_kind="runtime"
+            )
         self._record(Conclusion(judgement=judgement, meta={"pool": self.picked.pool}, output_file=None, parts={}))
+
+    def _book_again(self) -> None:
+        """Take the attempt's place in the ledger again: with its kernel dead and no worker, anybody has dropped it.
+
+        Raises RunConflictError when another run has come to write in the same tree since.
+        """
+        now = self._services.now()
+        task = task_of(self._created, self.picked.step)
+        with transaction(self._connection):
+            others = [entry for entry in ledger.live(self._connection, now=now) if entry.run != self._created.run_id]
+            writer = second_writer(others, task, self.picked.tree)
+            if writer is not None:
+                raise RunConflictError(conflict_text(writer, self.picked.tree))
+            ledger.book(self._connection, self._booking(now))
+
+    def _booking(self, now: datetime) -> ledger.Booking:
+        picked = self.picked
+        return ledger.Booking(
+            id=picked.booking,
+            run=self._created.run_id,
+            step=picked.step,
+            attempt=self._files.id,
+            pool=picked.pool,
+            lane=cast(Lane, picked.lane),
+            effort=cast(Effort, picked.effort),
+            started_at=now,
+            kernel=current(),
+            model=picked.model,
+            expected_minutes=picked.expected_minutes,
+            cwd=self._created.cwd,
+            task_file=str(self._files.task),
+            out_file=str(self._files.output),
+            tree=picked.tree,
+        )
 
     def _prepare(self) -> Preparation:
         if self._services.missing_secrets:
             names = ", ".join(self._services.missing_secrets)
             raise WorkerStartError(
                 f"the environment in which this run was asked for had {names}, and this one has not",
-                hint=f"set it and run: bullswarm runs resume {self._created.short_id}",
+                hint="set it and ask for the work again",
             )
         if self._profile is None:
             raise WorkerStartError(f"pool {self.picked.pool} is gone", hint="bullswarm pools lists what is there")
@@ -209,8 +264,15 @@ class LiveAttempt:
             request_stop(self._files.stop, "limit", self._notice.kind)
 
     def _lost(self) -> ExitFacts:
-        killed = kill_orphans(read_json(self._files.keeper) or {})
-        return ExitFacts(reason="lost", leftovers_killed=killed, ended_at=self._services.now())
+        record = read_json(self._files.keeper, default={})
+        killed = kill_orphans(record)
+        began = record.get("startedAt")
+        return ExitFacts(
+            reason="lost",
+            leftovers_killed=killed,
+            started_at=parse_iso(began) if began else None,
+            ended_at=self._services.now(),
+        )
 
     def _record(self, conclusion: Conclusion) -> None:
         judgement = conclusion.judgement

@@ -109,6 +109,9 @@ class _Engine:
         live = LiveAttempt(self.services, self.journal, self.connection, self.state.created, picked, self.folder)
         self.live[picked.step] = live
         try:
+            if self.state.stop_requested is not None:
+                # Before the start: a keeper that finds the wish starts no worker.
+                live.ask_to_stop(self.state.stop_requested.by)
             begin(live)
         except Exception as error:
             self._break_off(live, error)

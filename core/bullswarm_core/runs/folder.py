@@ -54,6 +54,11 @@ class AttemptFiles:
         return self.folder / f"attempt-{self.id}.spec.json"
 
     @property
+    def launch(self) -> Path:
+        """How the CLI was started, from right before its start; nothing in it is secret."""
+        return self.folder / f"attempt-{self.id}.launch.json"
+
+    @property
     def keeper(self) -> Path:
         return self.folder / f"attempt-{self.id}.keeper.json"
 

@@ -200,6 +200,7 @@ def start_keeper(
     import sys
     from dataclasses import replace
 
+    from bullswarm_core.home import open_log
     from bullswarm_core.workers import confinement, keeper
 
     stem = spec.keeper_file.removesuffix(".json")
@@ -209,7 +210,7 @@ def start_keeper(
     argv = [sys.executable, "-I", "-S", str(keeper.__file__), str(spec_file), "--detach"]
     try:
         spec.write(spec_file)
-        with open(log_file, "ab") as log:
+        with open_log(Path(log_file)) as log:
             done = subprocess.run(
                 argv,
                 stdin=subprocess.DEVNULL,

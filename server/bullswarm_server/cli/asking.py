@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,8 +45,28 @@ class Asked:
         return choose(self.view, self.task, bookings, caller_pool=self.origin.caller_pool, connection=self.connection)
 
 
-def ask(options: argparse.Namespace, context: CommandContext, *, prompt_required: bool, write_cache: bool) -> Asked:
+@contextmanager
+def asking(
+    options: argparse.Namespace, context: CommandContext, *, prompt_required: bool, write_cache: bool
+) -> Iterator[Asked]:
     """Check a command's arguments against this machine. Raises UsageError for what is wrong; nothing is changed."""
+    connection = open_database(context.home, readonly=True)
+    try:
+        yield _asked(options, context, connection, prompt_required=prompt_required, write_cache=write_cache)
+    finally:
+        # SQLite takes its own files away only when the connection is closed.
+        if connection is not None:
+            connection.close()
+
+
+def _asked(
+    options: argparse.Namespace,
+    context: CommandContext,
+    connection: sqlite3.Connection | None,
+    *,
+    prompt_required: bool,
+    write_cache: bool,
+) -> Asked:
     services = services_for(context.home, context.environ, write_cache=write_cache)
     prompt = read_prompt(options) or ("" if prompt_required else _ANY_TASK)
     profiles = services.load_profiles()
@@ -54,7 +76,6 @@ def ask(options: argparse.Namespace, context: CommandContext, *, prompt_required
     if options.model in settings.excluded_models:
         raise UsageError(f"you excluded the model {options.model}", hint="bullswarm strategy include-model takes it back in")
     supposed = parse_meters(getattr(options, "meter", None) or (), now=services.now())
-    connection = open_database(context.home, readonly=True)
     avoided = _providers_of(options.independent_of, connection)
     task = build_task(options, prompt=prompt, names=names, avoid_also=avoided)
     caller = find_caller(context.environ, profiles=profiles)

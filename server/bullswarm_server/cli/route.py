@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from bullswarm_core.routing import Decision
-from bullswarm_server.cli.asking import Asked, ask
+from bullswarm_server.cli.asking import Asked, asking
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.task_arguments import add_task_arguments
 from bullswarm_server.displays.route import decision_lines
@@ -18,8 +18,8 @@ SCHEMA_VERSION = "bullswarm.route.v1"
 def run(arguments: list[str], context: CommandContext) -> int:
     """Print the decision; exit 1 when no pool can take the task."""
     options = _parser().parse_args(arguments)
-    asked = ask(options, context, prompt_required=False, write_cache=False)
-    decision = asked.decide()
+    with asking(options, context, prompt_required=False, write_cache=False) as asked:
+        decision = asked.decide()
     if options.json:
         context.print_json(document(asked, decision))
     else:

@@ -9,13 +9,14 @@ from typing import Any
 from bullswarm_core import ledger
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import RunConflictError, UsageError
+from bullswarm_core.labels import Labels
 from bullswarm_core.routing import Decision
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.pick import conflict_text, second_writer
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.verdict_document import SCHEMA_VERSION, running_document
 from bullswarm_core.workers.tree import tree_of
-from bullswarm_server.cli.asking import Asked, ask
+from bullswarm_server.cli.asking import Asked, asking
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.route import add_meter_argument
 from bullswarm_server.cli.task_arguments import add_task_arguments, seconds
@@ -25,6 +26,7 @@ from bullswarm_server.displays.verdict import verdict_lines
 from bullswarm_server.launch import create_run, request_stop, start_kernel, wait_for
 
 EXIT_INTERRUPTED = 130
+_EXIT_STILL_RUNNING = 2
 
 
 def run(arguments: list[str], context: CommandContext) -> int:
@@ -32,10 +34,10 @@ def run(arguments: list[str], context: CommandContext) -> int:
     options = _parser().parse_args(arguments)
     if options.meter and not options.dry_run:
         raise UsageError("--meter supposes a reading", hint="use it with --dry-run or `bullswarm route`")
-    asked = ask(options, context, prompt_required=True, write_cache=not options.dry_run)
-    if options.dry_run:
-        return _dry_run(asked, options, context)
-    _refuse_second_writer(asked)
+    with asking(options, context, prompt_required=True, write_cache=not options.dry_run) as asked:
+        if options.dry_run:
+            return _dry_run(asked, options, context)
+        _refuse_second_writer(asked)
     connection = open_database(context.home)
     try:
         created = create_run(
@@ -43,19 +45,24 @@ def run(arguments: list[str], context: CommandContext) -> int:
         )
     finally:
         connection.close()
-    start_kernel(context.home, created.run_id, environ=context.environ)
-    return follow(context, created.run_id, heartbeat_sec=options.heartbeat, as_json=options.json)
+    return follow(context, created.run_id, start=True, heartbeat_sec=options.heartbeat, as_json=options.json)
 
 
 def follow(
-    context: CommandContext, run_id: str, *, heartbeat_sec: float | None = None, as_json: bool = False,
-    timeout_sec: float | None = None,
+    context: CommandContext, run_id: str, *, start: bool = False, heartbeat_sec: float | None = None,
+    as_json: bool = False, timeout_sec: float | None = None,
 ) -> int:  # fmt: skip
-    """Wait for a run's verdict and print it. Ctrl-C asks for the work to be stopped; a second one only ends the wait."""
+    """Wait for a run's verdict and print it. Ctrl-C asks for the work to be stopped; a second one only ends the wait.
+
+    ``start`` is for a run that has no kernel yet; one whose kernel is gone gets another by itself.
+    """
     heart = _Heartbeat(context, heartbeat_sec)
     stopping = False
     while True:
         try:
+            if start:
+                start = False
+                start_kernel(context.home, run_id, environ=context.environ)
             state = wait_for(context.home, run_id, environ=context.environ, tick=heart.tick, timeout_sec=timeout_sec)
             return show(context, state, as_json=as_json)
         except KeyboardInterrupt:
@@ -68,14 +75,21 @@ def follow(
 
 
 def show(context: CommandContext, state: RunState, *, as_json: bool) -> int:
-    """Print a run's verdict, or how far it is; return the exit code."""
-    finished = state.finished
-    verdict: dict[str, Any] = dict(finished.verdict) if finished else running_document(state, kernel_alive=True)
+    """Print a run's verdict, or how far it is; return the exit code, 2 for work that goes on (reference: `wait`)."""
+    verdict = _verdict(context, state)
     if as_json:
         context.print_json(verdict)
     else:
         context.print(*verdict_lines(verdict, style=Style(colour=context.colour)))
-    return 0 if verdict["ok"] else 1
+    return _EXIT_STILL_RUNNING if verdict["ok"] is None else 0 if verdict["ok"] else 1
+
+
+def _verdict(context: CommandContext, state: RunState) -> dict[str, Any]:
+    if state.finished is not None:
+        return dict(state.finished.verdict)
+    step = next(iter(state.steps.values()))
+    label = Labels.load(context.home).shown(step.current.picked.pool) if step.current else None
+    return running_document(state, kernel_alive=True, label=label)
 
 
 def _stop(context: CommandContext, run_id: str) -> None:

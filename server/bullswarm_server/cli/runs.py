@@ -30,7 +30,7 @@ from bullswarm_server.cli.run import follow
 from bullswarm_server.cli.task_arguments import seconds
 from bullswarm_server.displays.text import Style, duration, one_line, plain
 from bullswarm_server.displays.verdict import verdict_lines
-from bullswarm_server.launch import request_stop, start_kernel
+from bullswarm_server.launch import request_stop
 
 LIST_VERSION = "bullswarm.runs.v1"
 RESULT_VERSION = "bullswarm.result.v1"
@@ -121,11 +121,9 @@ def _stop(options: argparse.Namespace, context: CommandContext) -> int:
 
 def _resume(options: argparse.Namespace, context: CommandContext) -> int:
     state = _state(options.run_id, context)
-    kernel = kernel_state(context.home, state, now=utc_now())
-    if kernel is KernelState.DONE:
+    if state.finished is not None:
         context.note(f"run {state.created.short_id} has ended: there is nothing to resume")
-    elif kernel is KernelState.GONE:
-        start_kernel(context.home, state.created.run_id, environ=context.environ)
+    # `follow` starts a kernel where none is.
     return follow(context, state.created.run_id, as_json=options.json)
 
 
@@ -233,5 +231,7 @@ def _parser() -> argparse.ArgumentParser:
         if name == "result":
             verb.add_argument("--cursor", type=_whole_number, default=0, metavar="BYTE", help="where to read on from")
         if name == "wait":
-            verb.add_argument("--timeout", type=seconds, metavar="SEC", help="wait no longer than this")
+            verb.add_argument(
+                "--timeout", type=seconds, metavar="SEC", help="wait no longer than this; exit 2 when it still runs"
+            )
     return parser

@@ -1,0 +1,244 @@
+"""A machine in small for the tests of `run` and `runs`: a home, a git tree, and agent CLIs that are shell scripts."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bullswarm_core.database import open_database
+from bullswarm_core.home import Home, write_json
+from bullswarm_core.ledger import Booking, entries
+from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.services import utc_now
+from bullswarm_server.cli.main import dispatch
+
+Found = TypeVar("Found")
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+PATIENCE_SEC = 30.0
+ANSWER = "The parser splits the line at each comma and unquotes every field that starts with a quote."
+# Every endless worker of a test ends by itself, so that a kernel that fails at its work leaves nothing behind for long.
+SAY = f"cat > /dev/null\necho '{ANSWER}'"
+WAIT_FOR_GO = f"""cat > /dev/null
+echo 'Looking at the parser.'
+n=0; while [ ! -e go ] && [ $n -lt 2400 ]; do sleep 0.05; n=$((n+1)); done
+echo '{ANSWER}'"""
+WITH_GRANDCHILD = f"setsid tail -f /dev/null > /dev/null 2>&1 &\n{WAIT_FOR_GO}"
+
+CONNECTOR: dict[str, Any] = {
+    "schemaVersion": "bullswarm.connector.v1",
+    "lanes": ["analyze", "build", "chore"],
+    "meter": {"type": "none"},
+    "launch": {
+        "prompt": {"way": "stdin"},
+        "lanes": {lane: {"workspace": {"confinement": "none"}} for lane in ("analyze", "build")},
+    },
+    "signIn": {"required": False, "fileBilling": "none"},
+    "tiers": {"high": {}, "medium": {}, "low": {}},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a verb left: its exit code and its two streams."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The one JSON document on standard output; more than one is a failure here."""
+        value: dict[str, Any] = json.loads(self.out)
+        return value
+
+
+@dataclass(slots=True)
+class Site:
+    """Everything is below `root`; `environ` is what the verbs are called with."""
+
+    root: Path
+    environ: dict[str, str]
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    @property
+    def home(self) -> Home:
+        return Home(self.root / "state")
+
+    @property
+    def project(self) -> Path:
+        return self.root / "project"
+
+    def worker(self, name: str, script: str, **changes: Any) -> None:
+        """Put an agent CLI on PATH that is this shell script, with a provider of its own."""
+        binary = self.root / "bin" / f"{name}-cli"
+        binary.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        binary.chmod(0o755)
+        connector = {**CONNECTOR, "name": name, "binary": binary.name, **changes}
+        write_json(self.home.providers_dir / name / "connector.json", connector)
+
+    def say(self, *words: str, environ: Mapping[str, str] | None = None) -> Said:
+        """Call a verb in this process, to its end."""
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stderr(err):
+            code = dispatch(list(words), environ={**self.environ, **(environ or {})}, out=out, err=err)
+        return Said(code, out.getvalue(), err.getvalue())
+
+    def run(self, *options: str, lane: str = "analyze", environ: Mapping[str, str] | None = None) -> Said:
+        """Run one task in the project, to its verdict."""
+        words = ("--lane", lane, "--add-dir", str(self.project), "--json", *options)
+        return self.say("run", *words, "Explain the parser.", environ=environ)
+
+    def start(self, *words: str, environ: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+        """Call a verb in a process and session of its own; whatever is left of it is ended with the test."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "bullswarm_server.cli.main", *words],
+            cwd=self.project,
+            env={**self.environ, **(environ or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.started.append(process)
+        return process
+
+    def start_run(
+        self, *options: str, lane: str = "analyze", environ: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[str]:
+        """Start one task in the project and return at once."""
+        return self.start("run", "--json", "--lane", lane, *options, "Explain the parser.", environ=environ)
+
+    def go(self) -> None:
+        """Let the workers that wait for it end."""
+        (self.project / "go").touch()
+
+    def events(self, run_id: str | None = None) -> list[str]:
+        """The types of the events of a run (of the only one when it is not named)."""
+        with self.database() as connection:
+            run_id = run_id or Journal(connection).rows()[0].run_id
+            return [event.type for event in Journal(connection).read(run_id)]
+
+    def happened(self, kind: str) -> None:
+        """Wait until the only run has an event of this type."""
+        until(lambda: self.home.database_file.exists() and kind in self._events_now(), f"an event {kind}")
+
+    def _events_now(self) -> list[str]:
+        with self.database() as connection:
+            rows = Journal(connection).rows()
+            return [event.type for event in Journal(connection).read(rows[0].run_id)] if rows else []
+
+    @contextlib.contextmanager
+    def database(self) -> Any:
+        connection = open_database(self.home)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def in_flight(self) -> list[Booking]:
+        if not self.home.database_file.exists():
+            return []
+        with self.database() as connection:
+            return entries(connection, now=utc_now())
+
+    def decisions(self) -> list[sqlite3.Row]:
+        with self.database() as connection:
+            connection.row_factory = sqlite3.Row
+            return list(connection.execute("SELECT * FROM decisions ORDER BY id"))
+
+    def run_folder(self) -> Path:
+        """The folder of the only run."""
+        (folder,) = self.home.workflows_dir.iterdir()
+        return folder
+
+    def keeper(self) -> int:
+        """The pid of the only attempt's keeper, once its worker runs."""
+        return int(self._record()["keeper"]["pid"])
+
+    def worker_pid(self) -> int:
+        return int(self._record()["worker"]["pid"])
+
+    def _record(self) -> dict[str, Any]:
+        def record() -> dict[str, Any] | None:
+            with contextlib.suppress(OSError, ValueError):
+                found: dict[str, Any] = json.loads((self.run_folder() / "attempt-run-1.keeper.json").read_bytes())
+                return found if found.get("worker") else None
+            return None
+
+        return until(record, "a worker is running")
+
+    def kernel(self) -> int:
+        """The pid of the kernel that drives the only run."""
+
+        def pid() -> int | None:
+            mark = "-m bullswarm_server.kernel "
+            return next((pid for pid, line in self.processes().items() if mark in line), None)
+
+        return until(pid, "a kernel is running")
+
+    def processes(self) -> dict[int, str]:
+        """Every living process that was started below this site, by its environment."""
+        mark = f"BULLSWARM_HOME={self.home.root}\0".encode()
+        found = {}
+        for place in Path("/proc").iterdir():
+            if place.name.isdigit() and int(place.name) != os.getpid():
+                with contextlib.suppress(OSError):
+                    if mark in (place / "environ").read_bytes() and b"State:\tZ" not in (place / "status").read_bytes():
+                        line = (place / "cmdline").read_bytes().replace(b"\0", b" ")
+                        found[int(place.name)] = line.decode("utf-8", "replace")
+        return found
+
+    def close(self) -> None:
+        """Check that nothing of the test is still running; the commands that it started are ended first."""
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        until(lambda: not self.processes(), "every process of the test has ended")
+
+
+def make_site(root: Path) -> Site:
+    """Make a site with nothing in it but the packaged providers, of which only echo has a binary."""
+    for name in ("home", "project", "bin", "tmp"):
+        (root / name).mkdir()
+    environ = {
+        "PATH": f"{root / 'bin'}:{SYSTEM_PATH}",
+        "HOME": str(root / "home"),
+        "BULLSWARM_HOME": str(root / "state"),
+        "TMPDIR": str(root / "tmp"),
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+    }
+    subprocess.run(["git", "init", "--quiet", str(root / "project")], check=True, env=environ)
+    return Site(root, environ)
+
+
+def until(look: Callable[[], Found | None], what: str, *, seconds: float = PATIENCE_SEC) -> Found:
+    """Ask until there is an answer; fail with `what` when it never comes."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"not within {seconds:.0f} s: {what}")
+
+
+def tree(*folders: Path) -> dict[str, tuple[int, bytes]]:
+    """Everything below these folders, to compare before and after: names, modes and contents."""
+    found: dict[str, tuple[int, bytes]] = {}
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            found[str(path)] = (path.lstat().st_mode, path.read_bytes() if path.is_file() else b"")
+    return found
