@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from bullswarm_core.connector import PoolProfile, Signatures
@@ -13,9 +13,11 @@ from bullswarm_core.home import write_bytes_atomic
 from bullswarm_core.judging.channel import with_channel
 from bullswarm_core.judging.deliverable import DeliverableFacts, attribute
 from bullswarm_core.judging.limits import Notice, Reader, notice_of
+from bullswarm_core.judging.resets import DEFAULT_HORIZON
 from bullswarm_core.judging.verdict import JudgeInput, Judgement, WorkerClocks, declared_failure, judge
-from bullswarm_core.pools import Lane
-from bullswarm_core.quota.readings import load_reading, record_refusal, refusal_after_limit
+from bullswarm_core.pools import Lane, Window
+from bullswarm_core.quota.readings import load_reading
+from bullswarm_core.quota.refusals import note_refusal
 from bullswarm_core.runs.events import AttemptPicked, RunCreated
 from bullswarm_core.runs.folder import AttemptFiles
 from bullswarm_core.runs.journal import Journal
@@ -30,6 +32,7 @@ from bullswarm_core.workers.streams import stderr_denials, with_stderr
 # Every path that a worker changed is in git; the verdict names the first of them and counts the rest.
 _NAMED_FILES = 100
 _STDERR_SHOWN = 2000
+_MONTH = timedelta(days=31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +76,12 @@ def conclude(ended: Ended) -> Conclusion:
     now = ended.services.now()
     stream = _whole_stream(ended)
     failed = declared_failure(stream, ended.exit)
-    reader = Reader(written_at=now, signatures=ended.signatures, zone=UTC, failed=failed)
+    reading = load_reading(ended.services.home, ended.picked.pool, now=now)
+    reader = Reader(
+        written_at=now, signatures=ended.signatures, zone=UTC, horizon=_horizon(reading.windows), failed=failed
+    )
     notice = ended.notice or notice_of(stream, reader)
     deliverable = _deliverable(ended, stream)
-    reading = load_reading(ended.services.home, ended.picked.pool, now=now)
     judgement = judge(
         JudgeInput(
             lane=cast(Lane, ended.picked.lane),
@@ -92,8 +97,9 @@ def conclude(ended: Ended) -> Conclusion:
             now=now,
         )
     )
-    if judgement.failure_kind == "quota":
-        _mark_refused(ended, notice, now)
+    if judgement.failure_kind == "quota" and notice is not None:
+        # Seed: a pool that can't be read counts as full until its reset, if that reset is named or measured.
+        note_refusal(ended.services.home, ended.picked.pool, notice, now=now)
     output = _write_output(ended, stream)
     return Conclusion(
         judgement=judgement,
@@ -106,6 +112,11 @@ def conclude(ended: Ended) -> Conclusion:
 def notice_reader(profile: PoolProfile, *, written_at: datetime) -> Reader:
     """Return how a running attempt's notices are read: nothing counts as failed before the end."""
     return Reader(written_at=written_at, signatures=profile.connector.signatures, zone=UTC)
+
+
+def _horizon(windows: tuple[Window, ...]) -> timedelta:
+    """Say how far ahead a reset may lie: a pool with a monthly window may name one weeks away."""
+    return _MONTH if any(window.kind == "monthly" for window in windows) else DEFAULT_HORIZON
 
 
 def _clocks(launch: Mapping[str, Any]) -> WorkerClocks:
@@ -133,7 +144,11 @@ def _with_denials(stream: StreamFacts, more: tuple[Denial, ...]) -> StreamFacts:
 
 def _deliverable(ended: Ended, stream: StreamFacts) -> DeliverableFacts | None:
     facts = changes_since(
-        ended.files.before, ended.created.cwd, home=ended.services.home, environ=dict(ended.services.environ)
+        ended.files.before,
+        ended.created.cwd,
+        home=ended.services.home,
+        environ=dict(ended.services.environ),
+        declared=stream.edits,
     )
     if facts is None:
         return None
@@ -142,19 +157,6 @@ def _deliverable(ended: Ended, stream: StreamFacts) -> DeliverableFacts | None:
         ended.picked.tree, run_id=ended.created.run_id, since=ended.started_at
     )
     return attribute(facts, cwd=ended.created.cwd, overlapped=overlapped, edits=stream.edits)
-
-
-def _mark_refused(ended: Ended, notice: Notice | None, now: datetime) -> None:
-    """Seed: a pool whose meter can't be read counts as full until its reset, if that reset is named or measured."""
-    reading = load_reading(ended.services.home, ended.picked.pool, now=now)
-    refusal = refusal_after_limit(
-        reading.windows,
-        kind=notice.window if notice else None,
-        named_reset=notice.resets_at if notice else None,
-        now=now,
-    )
-    if refusal is not None:
-        record_refusal(ended.services.home, ended.picked.pool, refusal, now=now)
 
 
 def _write_output(ended: Ended, stream: StreamFacts) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from bullswarm_core.errors import StateError
@@ -18,8 +19,13 @@ def remember(path: Path, cwd: str, *, home: Home, environ: dict[str, str]) -> No
     write_json(path, to_wire(snapshot))
 
 
-def changes_since(path: Path, cwd: str, *, home: Home, environ: dict[str, str]) -> DeliverableFacts | None:
-    """Return what changed in the tree since `remember`; None when that was never done or can't be read any more."""
+def changes_since(
+    path: Path, cwd: str, *, home: Home, environ: dict[str, str], declared: tuple[str, ...] = ()
+) -> DeliverableFacts | None:
+    """Return what changed in the tree since `remember`; None when that was never done or can't be read any more.
+
+    ``declared`` files are looked at even where git ignores them or the tree is too large to see all of it.
+    """
     try:
         document = read_json(path)
     except StateError:
@@ -27,16 +33,8 @@ def changes_since(path: Path, cwd: str, *, home: Home, environ: dict[str, str]) 
     if document is None:
         return None
     before = from_wire(TreeSnapshot, document)
-    before = TreeSnapshot(
-        cwd=before.cwd,
-        is_git=before.is_git,
-        head=before.head,
-        entries={name: from_wire(Entry, entry) for name, entry in document["entries"].items()},
-        taken_ns=before.taken_ns,
-        states=before.states,
-        committed=before.committed,
-        commits=before.commits,
-        truncated=before.truncated,
+    before = replace(before, entries={name: from_wire(Entry, entry) for name, entry in document["entries"].items()})
+    after = take_snapshot(
+        cwd, run=run_child, environ=environ, since=before, declared=declared, left_out=(str(home.root),)
     )
-    after = take_snapshot(cwd, run=run_child, environ=environ, since=before, left_out=(str(home.root),))
     return compare(before, after)
