@@ -30,6 +30,8 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|CONFIG_CONTEN
 _HIDDEN = "…"
 # A value shorter than this may stand in a command by chance; replacing it would hide plain words, not a secret.
 _SHORTEST_SECRET = 8
+# Without it no semaphore can be made (shm_open), so that Python's multiprocessing, and many a test run with it, fails.
+SHARED_MEMORY = "/dev/shm"
 _NOT_SHOWN = frozenset({"PWD", "TMPDIR", "TMP", "TEMP", DEPTH_VARIABLE, CALLER_VARIABLE})
 
 
@@ -259,7 +261,7 @@ def _with_reasoning(argv: list[str], arguments: list[str]) -> list[str]:
 
 def _confinement(words: _Words, lane: Lane) -> Confinement:
     cwd, private_tmp = words.target
-    target = [] if lane == "analyze" else [cwd]
+    target = [] if lane == "analyze" else [cwd, SHARED_MEMORY]
     return Confinement(tuple(dict.fromkeys([*target, private_tmp, *words.state_folders()])))
 
 

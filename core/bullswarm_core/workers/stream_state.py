@@ -21,9 +21,9 @@ _KEPT_EDITS = 2_000
 _KEPT_CALLS = 1_024
 _MAX_NAME = 300
 _MAX_PATH = 4_096
-# The words of the operating system's own refusals, as shells, Node and Python print them for EACCES, EPERM and EROFS.
+# The words of the operating system's own refusals, as shells, Node, Python and Effect print them (EACCES, EPERM, EROFS).
 _SYSTEM_REFUSAL = re.compile(
-    r"\b(?:EACCES|EPERM|EROFS)\b|permission denied|operation not permitted|read-only file ?system", re.IGNORECASE
+    r"\b(?:EACCES|EPERM|EROFS)\b|permission ?denied|operation not permitted|read-only file ?system", re.IGNORECASE
 )
 # How the five CLIs name the file, the command or the query that a tool works on; a file comes before a command.
 _TARGET_ARGUMENTS = ("file_path", "filePath", "notebook_path", "target_file", "path", "command", "cmd", "query", "url")

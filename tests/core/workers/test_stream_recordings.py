@@ -233,3 +233,29 @@ def test_a_turn_that_produced_nothing() -> None:
 def test_grok_keeps_what_was_said_before_it_was_killed() -> None:
     facts = read("grok", "hang-mid-stream")
     assert (facts.answer, facts.answer_source, facts.terminal) == ("Let me look at", "messages", False)
+
+
+@pytest.mark.parametrize(
+    ("state", "tool"),
+    [
+        ({"status": "error", "error": "PermissionDenied: FileSystem.writeFile (/h/out.txt)"}, "write"),
+        (
+            {"status": "completed", "input": {"tool": "edit", "error": "Model tried to call unavailable tool 'edit'."}},
+            "edit",
+        ),
+    ],
+)
+def test_opencode_tells_a_refused_write_in_its_own_words(state: dict[str, object], tool: str) -> None:
+    part = {"tool": "invalid" if "input" in state else tool, "callID": "call_1", "state": state}
+    reader = StreamReader(table_of("opencode"))
+    reader.feed(json.dumps({"type": "tool_use", "part": part}).encode() + b"\n")
+    (denial,) = reader.finish().denials
+    assert (denial.tool, bool(denial.reason)) == (tool, True)
+
+
+def test_a_tool_that_opencode_never_had_is_no_refusal() -> None:
+    told = {"tool": "frobnicate", "error": "Model tried to call unavailable tool 'frobnicate'."}
+    part = {"tool": "invalid", "callID": "call_1", "state": {"status": "completed", "input": told}}
+    reader = StreamReader(table_of("opencode"))
+    reader.feed(json.dumps({"type": "tool_use", "part": part}).encode() + b"\n")
+    assert reader.finish().denials == ()
