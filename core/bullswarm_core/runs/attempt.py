@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
@@ -36,6 +37,8 @@ from bullswarm_core.workers.facts import ExitFacts, StreamFacts
 from bullswarm_core.workers.identity import ProcessIdentity, current, is_alive
 from bullswarm_core.workers.keeper_spec import read_exit, read_keeper, request_stop, start_keeper
 from bullswarm_core.workers.spawn import kill_orphans
+from bullswarm_core.workers.stderr_retries import StderrWatch
+from bullswarm_core.workers.stream_table import compile_table
 from bullswarm_core.workers.streams import StreamReader
 
 
@@ -66,6 +69,7 @@ class LiveAttempt:
         self._launch: dict[str, Any] = {}
         self._follower: Follower | None = None
         self._reader: StreamReader | None = None
+        self._stderr = StderrWatch(self._files.stderr, None)
 
     def start(self) -> None:
         """Launch the CLI under its keeper. A launch that fails ends the attempt as one that never started."""
@@ -137,7 +141,7 @@ class LiveAttempt:
         if self.ended:
             return False
         moved = self._read_stream()
-        if moved and self._notice is None:
+        if (moved or self._stderr.moved()) and self._notice is None:
             self._stop_on_limit()
         self._exit = self._exit or read_exit(self._files.exit)
         if self._exit is None and self._keeper is not None and not is_alive(self._keeper):
@@ -238,7 +242,9 @@ class LiveAttempt:
 
     def _open_stream(self) -> None:
         table: dict[str, Any] = self._profile.connector.stream_table() if self._profile else {}
-        self._reader = StreamReader(table)
+        compiled = compile_table(table) if table else None
+        self._reader = StreamReader(compiled)
+        self._stderr = StderrWatch(self._files.stderr, compiled)
         self._follower = Follower(self._files.stream if table else self._files.stdout)
 
     def _read_stream(self) -> bool:
@@ -257,7 +263,8 @@ class LiveAttempt:
         """Seed: on a limit notice the attempt is ended at once, even if the CLI would otherwise hang."""
         if self._reader is None or self._profile is None:
             return
-        stream = with_channel(self._reader.snapshot())
+        said = self._reader.snapshot()
+        stream = with_channel(replace(said, errors=said.errors + self._stderr.errors()))
         reader = notice_reader(self._profile, written_at=self._services.now())
         self._notice = early_stop(stream, reader)
         if self._notice is not None:

@@ -63,6 +63,12 @@ def truth(value: Any, place: Place) -> bool:
     return value
 
 
+def seconds(value: Any, place: Place) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise place.wrong(value, "a number of seconds, 0 or more")
+    return float(value)
+
+
 def flag(owner: Mapping[str, Any], name: str, place: Place) -> bool:
     return truth(owner.get(name, False), place.at(name))
 

@@ -12,9 +12,10 @@ A table is an object:
 - ``join`` (optional): how texts become messages: ``group`` (default; texts with the same ``group`` are one message, one
   without a group is a message by itself) or ``consecutive`` (texts with no tool call between them are one message)
 - ``separator`` (optional): what stands between the joined texts, "" by default
-- ``stderr`` (optional): denials that the CLI tells on stderr alone: a list of ``{"marker", "words", "tool"}``; what
-  follows the marker on its line is the reason of a denial of that tool if it holds one of the words; the first that
-  fits counts
+- ``stderr`` (optional): what the CLI tells on stderr alone: a list of ``{"marker", "words", "tool"}``; what follows the
+  marker on its line is the reason of a denial of that tool if it holds one of the words; the first that fits counts. With
+  ``waitAfter`` in the place of ``tool`` it is a retry: the wait ("90s", "250ms") stands behind ``waitAfter``, is the
+  provider's word from ``leastWaitSec`` on (a shorter one is the CLI's own pause), and the error behind ``textAfter``
 - ``rules``: a list; every rule that matches an event applies, those that emit ``terminal`` first
 
 A rule is an object:
@@ -80,6 +81,17 @@ class StderrDenial:
 
 
 @dataclass(frozen=True, slots=True)
+class StderrRetry:
+    """A line of stderr that tells how long the CLI waits before it asks again; ``least_wait_sec`` in seconds."""
+
+    marker: str
+    words: tuple[str, ...]
+    wait_after: str
+    text_after: str
+    least_wait_sec: float
+
+
+@dataclass(frozen=True, slots=True)
 class Skip:
     """Lines with this beginning that hold none of these strings can't matter."""
 
@@ -100,6 +112,7 @@ class StreamTable:
     joins_consecutive: bool = False
     separator: str = ""
     stderr: tuple[StderrDenial, ...] = ()
+    stderr_retries: tuple[StderrRetry, ...] = ()
 
 
 def load_table(path: Path) -> StreamTable:
@@ -124,6 +137,10 @@ def compile_table(table: Mapping[str, Any], *, source: str = "stream table") -> 
         for index, one in enumerate(check.list_of(table.get("skip", []), place.at("skip")))
     ]
     repeats = check.choice(table, "identicalLines", ("duplicate", "distinct"), place)
+    stderr = [
+        _stderr(one, place.at("stderr").at(index))
+        for index, one in enumerate(check.list_of(table.get("stderr", []), place.at("stderr")))
+    ]
     return StreamTable(
         kind=values.first_path(check.strings(check.as_list(table.get("kind")), place.at("kind"))),
         programs=compile_programs(table.get("rules"), place.at("rules")),
@@ -133,10 +150,8 @@ def compile_table(table: Mapping[str, Any], *, source: str = "stream table") -> 
         skip_unless=tuple(one for one in skips if one.unless),
         joins_consecutive=check.choice(table, "join", ("group", "consecutive"), place) == "consecutive",
         separator=check.string(table.get("separator", ""), place.at("separator"), may_be_empty=True),
-        stderr=tuple(
-            _stderr(one, place.at("stderr").at(index))
-            for index, one in enumerate(check.list_of(table.get("stderr", []), place.at("stderr")))
-        ),
+        stderr=tuple(one for one in stderr if isinstance(one, StderrDenial)),
+        stderr_retries=tuple(one for one in stderr if isinstance(one, StderrRetry)),
     )
 
 
@@ -152,10 +167,18 @@ def _skip(rule: Any, place: check.Place) -> Skip:
     return Skip(check.string(rule.get("start"), place.at("start")).encode(), tuple(one.encode() for one in unless))
 
 
-def _stderr(rule: Any, place: check.Place) -> StderrDenial:
-    check.object_of(rule, place, frozenset({"marker", "words", "tool"}))
-    return StderrDenial(
-        marker=check.string(rule.get("marker"), place.at("marker")),
-        words=tuple(check.strings(rule.get("words"), place.at("words"))),
-        tool=check.string(rule.get("tool"), place.at("tool")),
+def _stderr(rule: Any, place: check.Place) -> StderrDenial | StderrRetry:
+    is_retry = isinstance(rule, dict) and "waitAfter" in rule
+    own = {"waitAfter", "textAfter", "leastWaitSec"} if is_retry else {"tool"}
+    check.object_of(rule, place, frozenset({"marker", "words", *own}))
+    marker = check.string(rule.get("marker"), place.at("marker"))
+    words = tuple(check.strings(rule.get("words"), place.at("words")))
+    if not is_retry:
+        return StderrDenial(marker=marker, words=words, tool=check.string(rule.get("tool"), place.at("tool")))
+    return StderrRetry(
+        marker=marker,
+        words=words,
+        wait_after=check.string(rule.get("waitAfter"), place.at("waitAfter")),
+        text_after=check.string(rule.get("textAfter"), place.at("textAfter")),
+        least_wait_sec=check.seconds(rule.get("leastWaitSec"), place.at("leastWaitSec")),
     )

@@ -182,7 +182,7 @@ def _scaled(factor: float) -> Callable[[Any], float | None]:
     return convert
 
 
-def _status_in_text(value: Any) -> int | None:
+def status_in_text(value: Any) -> int | None:
     found = _STATUS_IN_TEXT.search(value[:MAX_TEXT]) if isinstance(value, str) else None
     return int(found[1]) if found else None
 
@@ -215,7 +215,7 @@ UNITS: Mapping[str, Callable[[Any], Any]] = {
     "ms": _scaled(0.001),
     "percent": _scaled(1.0),
     "fraction": _scaled(100.0),
-    "statusInText": _status_in_text,
+    "statusInText": status_in_text,
     "windowInText": _window_in_text,
     "message": _message,
 }
