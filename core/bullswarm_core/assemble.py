@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from bullswarm_core.connector import PoolProfile, is_free
@@ -15,6 +14,7 @@ from bullswarm_core.quota.readings import Reading, SupposedMeter, load_reading, 
 from bullswarm_core.quota.windows import has_free_name
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.settings import RungChoice, Settings
+from bullswarm_core.values import replace
 
 _NO_LABELS = Labels()
 _NO_READING = Reading()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from bullswarm_core.connector import PoolProfile
 from bullswarm_core.errors import UsageError
+from bullswarm_core.values import dataclass
 from bullswarm_core.workers.environment import CALLER_VARIABLE, DEPTH_VARIABLE, read_depth
 
 DEFAULT_DEPTH_LIMIT = 2

@@ -7,11 +7,11 @@ are checked by the tests, a person's own by :mod:`bullswarm_core.connector_schem
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bullswarm_core.pools import DEFAULT_COST_RANK, EFFORTS, LANES, Effort, Lane, Rung
+from bullswarm_core.values import dataclass, field
 
 if TYPE_CHECKING:
     from bullswarm_core.connector_launch import Launch

@@ -6,10 +6,10 @@ Apart from :mod:`bullswarm_core.connector`, because most commands only look at p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bullswarm_core.pools import Lane
+from bullswarm_core.values import dataclass, field
 
 if TYPE_CHECKING:
     from bullswarm_core.connector import (

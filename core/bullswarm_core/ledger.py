@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import cast
 
 from bullswarm_core.pools import Effort, Inflight, Lane
+from bullswarm_core.values import dataclass
 from bullswarm_core.wire import iso, parse_iso
 from bullswarm_core.workers.identity import ProcessIdentity, is_alive
 

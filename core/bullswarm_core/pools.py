@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any, Literal
+
+from bullswarm_core.values import dataclass, field, fields
 
 Lane = Literal["analyze", "build", "chore"]
 Effort = Literal["high", "medium", "low"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
+
+from bullswarm_core.values import MISSING, fields, is_dataclass
 
 Value = TypeVar("Value")
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bullswarm_core.connector import Account, Connector, PoolProfile, SignInState, connector_from_json
 from bullswarm_core.errors import ConnectorError, UnknownNameError
 from bullswarm_core.home import Home, read_json
+from bullswarm_core.values import dataclass
 from bullswarm_providers.finding import Binary, find_binary
 from bullswarm_providers.sign_in import config_dir_of, file_sign_in
 

@@ -6,8 +6,7 @@ quotes "You've hit your usage limit" in a good answer has not hit it.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from bullswarm_core.values import replace
 from bullswarm_core.workers.facts import ProviderError, StreamFacts
 from bullswarm_core.workers.stream_state import opening
 

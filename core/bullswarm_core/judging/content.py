@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+from bullswarm_core.values import dataclass
 
 ContentReason = Literal[
     "content passed all gates",

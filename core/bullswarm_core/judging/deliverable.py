@@ -9,13 +9,13 @@ from __future__ import annotations
 import posixpath
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from bullswarm_core.judging import fingerprint as marks
 from bullswarm_core.judging.fingerprint import MISSING, Budget, Entry, Looker
 from bullswarm_core.judging.git_tree import GitTree, RunChild
+from bullswarm_core.values import dataclass, field, replace
 
 Attribution = Literal["own", "shared"]
 _NS = 1_000_000_000

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from bullswarm_core.judging.deliverable import DeliverableFacts
 from bullswarm_core.judging.limits import Notice
 from bullswarm_core.pools import Lane, Window
+from bullswarm_core.values import dataclass
 from bullswarm_core.workers.facts import ExitFacts, StreamFacts
 
 # Reference judging 4.3, and design D6: denied, timeout, needs-input.

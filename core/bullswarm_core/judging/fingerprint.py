@@ -10,9 +10,10 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
+
+from bullswarm_core.values import dataclass, field, replace
 
 EntryKind = Literal["file", "symlink", "missing", "folder", "other"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from bullswarm_core.errors import WorkerStartError
+from bullswarm_core.values import dataclass, field
 
 # One question takes milliseconds on an ordinary repository and some seconds on the largest ones.
 _TIMEOUT_SEC = 60.0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, Literal
 
@@ -27,6 +26,7 @@ from bullswarm_core.judging.phrases import (
 )
 from bullswarm_core.judging.resets import DEFAULT_HORIZON, parse_reset
 from bullswarm_core.pools import WindowKind
+from bullswarm_core.values import dataclass, replace
 from bullswarm_core.workers.facts import LimitSignal, ProviderError, StreamFacts
 
 # A spent window never comes back within seconds: a shorter wait is the vendor's spacing of retries, not a reset.

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+
+from bullswarm_core.values import dataclass
 
 # Reference judging 4.2: a named reset lies in (now, now + 7 days]; a caller that knows of a longer window may widen it.
 DEFAULT_HORIZON = timedelta(days=7)

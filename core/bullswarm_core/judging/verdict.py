@@ -7,7 +7,6 @@ passes them on; their order is that of reference judging 4.3 and of design D6.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bullswarm_core.judging.classify import (
@@ -23,6 +22,7 @@ from bullswarm_core.judging.classify import (
 from bullswarm_core.judging.facts import BackAtSource, FailureKind, JudgeInput, Note, StopKind, WorkerClocks
 from bullswarm_core.judging.limits import Notice
 from bullswarm_core.judging.phrases import clean_line
+from bullswarm_core.values import dataclass
 from bullswarm_core.wire import iso
 
 __all__ = (

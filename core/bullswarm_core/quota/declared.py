@@ -6,11 +6,11 @@ One moment is enough: the window repeats. A reset that the provider gives always
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from bullswarm_core.pools import Window, WindowKind
+from bullswarm_core.values import replace
 
 WEEK = timedelta(days=7)
 _PACING: tuple[WindowKind, ...] = ("weekly", "monthly")

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, cast, get_args
 
 from bullswarm_core.errors import StateError, UsageError
 from bullswarm_core.home import Home, read_json, write_json
 from bullswarm_core.pools import WINDOW_KINDS, ResetSource, Window, WindowKind, WindowSource
+from bullswarm_core.values import dataclass
 from bullswarm_core.wire import iso, parse_iso
 
 SCHEMA_VERSION = "bullswarm.meter.v1"

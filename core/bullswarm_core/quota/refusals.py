@@ -7,13 +7,13 @@ Only a reset that is really known keeps a pool out: named by the provider, or me
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from bullswarm_core.home import Home
 from bullswarm_core.pools import Window, WindowKind
 from bullswarm_core.quota.readings import Refusal, load_reading, record_refusal, refusal_after_limit
+from bullswarm_core.values import replace
 
 if TYPE_CHECKING:
     from bullswarm_core.judging.limits import Notice

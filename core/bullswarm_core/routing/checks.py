@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bullswarm_core.pools import EFFORTS, Pool, Rung, Window, WindowKind
@@ -13,6 +12,7 @@ from bullswarm_core.routing.decision import LIMIT_KINDS, Candidate, Exclusion, E
 from bullswarm_core.routing.measure import measure
 from bullswarm_core.routing.request import Request
 from bullswarm_core.routing.text import number
+from bullswarm_core.values import dataclass, replace
 
 LIMIT_NAMES: Mapping[WindowKind, str] = {"5h": "5-hour", "daily": "daily", "weekly": "weekly", "monthly": "monthly"}
 _SPENT_KINDS: Mapping[WindowKind, ExclusionKind] = {

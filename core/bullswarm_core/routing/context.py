@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from bullswarm_core.pools import Effort, refuse_nan
+from bullswarm_core.values import dataclass, field
 
 DEFAULT_INFLIGHT_PENALTY_PCT = 3.0
 """Surplus points charged per agent in flight on a pool without a measured rate (seed: config.inflightPenaltyPct; 0

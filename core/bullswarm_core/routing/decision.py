@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any, Literal
 
 from bullswarm_core.pools import Rung, WindowKind, WindowSource
+from bullswarm_core.values import dataclass, field, fields
 from bullswarm_core.wire import camel
 
 ExclusionKind = Literal[

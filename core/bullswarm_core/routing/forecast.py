@@ -6,11 +6,11 @@ design D2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from bullswarm_core.pools import Inflight, Rate, Window
 from bullswarm_core.quota.windows import MINUTE, elapsed_pct, minutes_left, one_decimal
+from bullswarm_core.values import dataclass
 
 NEAR_LIMIT_PCT = 75.0
 """Soft line of a protecting window (seed: FIVE_HOUR_NEAR_LIMIT_PCT; as a hard gate it let 34 % of a week expire)."""

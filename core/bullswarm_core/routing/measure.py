@@ -5,13 +5,13 @@ Formulas: seed "Pace and surplus", "Expiring-soon urgency", "The 5-hour window";
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from bullswarm_core.pools import Pool, Rate, Rung, Window, WindowKind
 from bullswarm_core.quota.windows import Readings, one_decimal, pacing_window
 from bullswarm_core.routing.decision import Candidate, EstimateSource, UrgencyState
 from bullswarm_core.routing.forecast import NOTHING_READ, WindowForecast, charge, forecast_window, load_of
+from bullswarm_core.values import dataclass
 
 DRAINING_FORECAST_PCT = 95.0
 """A pacing forecast at or above this and past its clock is draining (seed)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import Candidate, iso
 from bullswarm_core.routing.forecast import load_of, remaining_minutes
 from bullswarm_core.routing.measure import measure
+from bullswarm_core.values import dataclass
 
 PoolState = Literal["ready", "disabled", "unavailable", "near-5h-limit", "burst-gated", "expiring-soon"]
 _SPEND_NAMES: Mapping[str, WindowKind] = {"fiveHour": "5h", "daily": "daily", "weekly": "weekly", "monthly": "monthly"}

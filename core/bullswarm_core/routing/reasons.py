@@ -6,7 +6,6 @@ Wording: reference 1.9. Segments are joined by `` · ``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from bullswarm_core.routing.checks import LIMIT_NAMES, Judged
 from bullswarm_core.routing.context import RoutingContext
@@ -16,6 +15,7 @@ from bullswarm_core.routing.parts import Segment, joined, listed, pool, render, 
 from bullswarm_core.routing.policies.arrangement import Arrangement
 from bullswarm_core.routing.request import Request
 from bullswarm_core.routing.text import duration, number
+from bullswarm_core.values import replace
 
 DEFAULT_PIN_REASON = "--worker-pool"
 _WINDOW_NOUNS = {"5h": "5h", "daily": "its day", "weekly": "week", "monthly": "month"}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bullswarm_core.errors import UsageError
 from bullswarm_core.pools import DEFAULT_EFFORT, EFFORTS, LANES, Effort, Lane, refuse_nan
+from bullswarm_core.values import dataclass
 
 _NAME_LISTS = ("capabilities", "use_pools", "avoid_pools", "use_providers", "avoid_providers")
 

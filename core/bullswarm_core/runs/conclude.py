@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -24,6 +23,7 @@ from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.snapshots import changes_since
 from bullswarm_core.runs.verdict_document import EXCERPT_BYTES
+from bullswarm_core.values import dataclass, replace
 from bullswarm_core.wire import iso, to_wire
 from bullswarm_core.workers.facts import Denial, ExitFacts, StreamFacts
 from bullswarm_core.workers.stream_table import compile_table

@@ -11,7 +11,6 @@ import sqlite3
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 from bullswarm_core.errors import BullswarmError, LockTimeoutError, RunConflictError
 from bullswarm_core.home import file_lock
@@ -24,6 +23,7 @@ from bullswarm_core.runs.scheduler import Finish, Start, TakeOver, next_actions
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.state import RunState, apply
 from bullswarm_core.runs.verdict_document import verdict_of
+from bullswarm_core.values import dataclass, field
 from bullswarm_core.workers.identity import current
 
 # Looks ten times a second while something happens, and four times while a worker is quiet (budget: 1 % of a processor).
@@ -61,7 +61,7 @@ def drive(services: Services, connection: sqlite3.Connection, run_id: str, *, sa
         return _Engine(services, journal, connection, folder, state, say).run()
 
 
-@dataclass
+@dataclass(slots=True)
 class _Engine:
     services: Services
     journal: Journal

@@ -8,10 +8,10 @@ meaning, its version goes up and an upcaster here turns the old form into the ne
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
 
+from bullswarm_core.values import dataclass, field
 from bullswarm_core.wire import from_wire, to_wire
 
 Document = Mapping[str, Any]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from bullswarm_core.home import Home
+from bullswarm_core.values import dataclass
 
 MARKER = "bullswarm-run.json"
 

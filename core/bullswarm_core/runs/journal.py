@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bullswarm_core.database import transaction
@@ -14,6 +13,7 @@ from bullswarm_core.ledger import MAX_AGE
 from bullswarm_core.runs.events import Event, Payload, RunCreated, RunFinished, decode, encode
 from bullswarm_core.runs.ids import new_short_id
 from bullswarm_core.runs.state import RunState, fold
+from bullswarm_core.values import dataclass, replace
 from bullswarm_core.wire import iso, parse_iso
 
 LAST = "last"
@@ -148,12 +148,16 @@ class Journal:
         return int(count)
 
     def others_wrote(self, tree: str, *, run_id: str, since: datetime) -> bool:
-        """Tell whether a build or chore attempt of another run was at work in ``tree`` at any time after ``since``."""
+        """Tell whether a build or chore attempt of another run was at work in ``tree`` at any time after ``since``.
+
+        A run that ended without a launch never was; while it is unfinished, its kernel may have died right after one.
+        """
         row = self._connection.execute(
             "SELECT 1 FROM events AS picked JOIN runs ON runs.id = picked.run"
             " WHERE picked.type = 'attempt.picked' AND picked.run != ?"
             " AND json_extract(picked.payload, '$.tree') = ? AND json_extract(picked.payload, '$.lane') != 'analyze'"
-            " AND picked.at >= ? AND (runs.finished_at IS NULL OR runs.finished_at >= ?) LIMIT 1",
+            " AND picked.at >= ? AND (runs.finished_at IS NULL OR runs.finished_at >= ? AND EXISTS"
+            " (SELECT 1 FROM events WHERE run = picked.run AND type = 'attempt.launched')) LIMIT 1",
             (run_id, tree, iso(since - MAX_AGE), iso(since)),
         ).fetchone()
         return row is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from bullswarm_core import ledger
@@ -23,6 +22,7 @@ from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.task import Task, task_of
 from bullswarm_core.settings import Settings
+from bullswarm_core.values import dataclass
 from bullswarm_core.workers.identity import current
 from bullswarm_core.workers.tree import tree_of
 

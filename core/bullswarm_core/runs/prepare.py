@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 from typing import Any
 
 from bullswarm_core.connector import PoolProfile
@@ -19,6 +18,7 @@ from bullswarm_core.runs.snapshots import remember
 from bullswarm_core.runs.task import RUN_STEP, Task, task_of
 from bullswarm_core.runs.task_text import task_text
 from bullswarm_core.settings import PoolChoice, Settings
+from bullswarm_core.values import dataclass
 from bullswarm_core.wire import to_wire
 from bullswarm_core.workers.confinement import can_confine
 from bullswarm_core.workers.keeper_clocks import Clocks

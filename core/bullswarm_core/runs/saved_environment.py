@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from bullswarm_core.values import dataclass
 
 # Words by which the world names its secrets; a false alarm only means that the value must be there again at a resume.
 _SECRET_NAME = re.compile(

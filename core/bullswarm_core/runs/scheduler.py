@@ -6,9 +6,8 @@ makes one attempt").
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bullswarm_core.runs.state import AttemptState, RunState
+from bullswarm_core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bullswarm_core.connector import PoolProfile
 from bullswarm_core.home import Home
 from bullswarm_core.labels import Labels
+from bullswarm_core.values import dataclass
 
 
 def utc_now() -> datetime:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from bullswarm_core.errors import StateError
 from bullswarm_core.home import Home, read_json, write_json
 from bullswarm_core.judging.deliverable import DeliverableFacts, TreeSnapshot, compare, take_snapshot
 from bullswarm_core.judging.fingerprint import Entry
+from bullswarm_core.values import replace
 from bullswarm_core.wire import from_wire, to_wire
 from bullswarm_core.workers.spawn import run_child
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +19,7 @@ from bullswarm_core.runs.events import (
     StepUnplaced,
     StopRequested,
 )
+from bullswarm_core.values import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from bullswarm_core.errors import UsageError
 from bullswarm_core.pools import DEFAULT_EFFORT, Effort, Lane, Rung
 from bullswarm_core.routing import Request
 from bullswarm_core.runs.events import RunCreated
+from bullswarm_core.values import dataclass, replace
 
 PROGRAM_VERSION = "bullswarm.workflow.program.v3"
 RUN_STEP = "run"

@@ -7,8 +7,9 @@ segment knows how many bytes it missed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from bullswarm_core.values import dataclass
 
 # A piece of this size keeps a reader's memory flat whatever the size of the capture.
 PIECE_BYTES = 1024 * 1024

@@ -5,9 +5,10 @@ These are the only inputs of the judge (design D6). Nothing here is an opinion.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+
+from bullswarm_core.values import dataclass
 
 # Why an attempt's process is no longer running, as its keeper saw it.
 #   exited         by itself                        after-terminal  said its last word, then lingered past the grace

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
+
+from bullswarm_core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

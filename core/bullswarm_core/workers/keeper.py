@@ -21,9 +21,9 @@ if _ROOT not in sys.path:
 import fcntl  # noqa: E402
 import resource  # noqa: E402
 import signal  # noqa: E402
-from dataclasses import replace  # noqa: E402
 from datetime import UTC, datetime  # noqa: E402
 
+from bullswarm_core.values import replace  # noqa: E402
 from bullswarm_core.workers import confinement, identity, keeper_tree  # noqa: E402
 from bullswarm_core.workers.facts import ExitFacts  # noqa: E402
 from bullswarm_core.workers.keeper_capture import BoundedCapture  # noqa: E402

@@ -6,8 +6,8 @@ Every time here is in awake seconds since the worker started.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from bullswarm_core.values import dataclass, field
 from bullswarm_core.workers.facts import EndReason
 
 # A tick is a quarter of a second. One that took this long means that the keeper itself was not running (a laptop that

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, get_args
 
+from bullswarm_core.values import dataclass, fields
 from bullswarm_core.wire import camel
 from bullswarm_core.workers.facts import EndReason, ExitFacts
 from bullswarm_core.workers.identity import ProcessIdentity

@@ -9,8 +9,8 @@ import select
 import signal
 import sys
 import time
-from dataclasses import dataclass, field
 
+from bullswarm_core.values import dataclass, field
 from bullswarm_core.workers.facts import EndReason
 from bullswarm_core.workers.keeper_capture import BoundedCapture
 from bullswarm_core.workers.keeper_clocks import AwakeClock, Progress, due

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bullswarm_core.errors import WorkerStartError
+from bullswarm_core.values import dataclass, field
 from bullswarm_core.workers.identity import ProcessIdentity
 from bullswarm_core.workers.keeper_clocks import Clocks
 from bullswarm_core.workers.keeper_terminal import matches_from_json

@@ -7,8 +7,8 @@ import os
 import select
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from bullswarm_core.values import dataclass
 from bullswarm_core.workers import keeper_tree
 
 STAGES = ("stdin", "cwd", "confine", "exec")

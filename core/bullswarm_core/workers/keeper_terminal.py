@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from bullswarm_core.values import dataclass
 
 # Longer lines are scanned, not held. The biggest terminal events seen carry a whole answer, some 100 kB.
 LONGEST_HELD_LINE = 1024 * 1024

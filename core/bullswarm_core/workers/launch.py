@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bullswarm_core.connector import (
@@ -24,6 +23,7 @@ from bullswarm_core.connector_launch import Clocks, LaunchAddition, LaunchContex
 from bullswarm_core.errors import UsageError
 from bullswarm_core.paths import expand_path
 from bullswarm_core.pools import Lane, Rung
+from bullswarm_core.values import dataclass, field, replace
 from bullswarm_core.workers.environment import CALLER_VARIABLE, DEPTH_VARIABLE, child_environment
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|CONFIG_CONTENT", re.IGNORECASE)

@@ -11,10 +11,10 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bullswarm_core.errors import WorkerStartError
+from bullswarm_core.values import dataclass
 from bullswarm_core.workers import identity
 from bullswarm_core.workers.identity import ProcessIdentity
 

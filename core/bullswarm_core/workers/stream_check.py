@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from bullswarm_core.errors import ConnectorError
+from bullswarm_core.values import dataclass
 
 
 @dataclass(slots=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from bullswarm_core.values import dataclass, field
 from bullswarm_core.workers import stream_check as check
 from bullswarm_core.workers import stream_values as values
 

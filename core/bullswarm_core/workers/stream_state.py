@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
+from bullswarm_core.values import replace
 from bullswarm_core.workers import stream_values as values
 from bullswarm_core.workers.facts import AnswerSource, Denial, LimitSignal, ProviderError, StreamFacts, Tokens
 from bullswarm_core.workers.stream_keep import MAX_ANSWER_CHARS, CappedText, FirstLast, RecentKeys

@@ -56,11 +56,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bullswarm_core.errors import ConnectorError
+from bullswarm_core.values import dataclass
 from bullswarm_core.workers import stream_check as check
 from bullswarm_core.workers import stream_values as values
 from bullswarm_core.workers.stream_rules import Program, compile_programs

@@ -9,10 +9,10 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from json.scanner import make_scanner
 from typing import Any
 
+from bullswarm_core.values import replace
 from bullswarm_core.workers.facts import Denial, ProviderError, StreamFacts
 from bullswarm_core.workers.stream_actions import bind
 from bullswarm_core.workers.stream_keep import CappedText

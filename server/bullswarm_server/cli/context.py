@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TextIO
 
 from bullswarm_core.home import Home
+from bullswarm_core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from bullswarm_core.routing.decision import Candidate
+from bullswarm_core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
