@@ -147,7 +147,7 @@ def notes_on(facts: JudgeInput, *, ok: bool) -> tuple[Note, ...]:
 
 def _notes_on_end(facts: JudgeInput, *, ok: bool) -> list[Note]:
     ended, stream, notes = facts.exit, facts.stream, []
-    if ok and any(error.fatal and not error.warning for error in stream.errors):
+    if ok and any(not error.warning for error in stream.errors):
         notes.append(Note("recovered-stream-error", "the provider reported an error that the worker recovered from"))
     if ok and ended.reason != "exited":
         notes.append(Note("forced_exit", "the CLI said its last word but did not exit, and was ended"))

@@ -73,6 +73,10 @@ def test_a_recovered_stream_error_is_a_note() -> None:
     found = verdict(stream=replace(GOOD, errors=(BOOM,)))
     assert found.ok and kinds(found) == {"recovered-stream-error"}
     assert verdict("build", stream=replace(GOOD, errors=(BOOM,)), deliverable=CHANGED).ok
+    retried = verdict(stream=replace(GOOD, errors=(replace(BOOM, fatal=False),)))
+    assert retried.ok and kinds(retried) == {"recovered-stream-error"}
+    news = verdict(stream=replace(GOOD, errors=(replace(BOOM, fatal=False, warning=True),)))
+    assert news.ok and news.notes == ()
 
 
 def test_a_cli_that_lingers_after_its_last_word_is_done() -> None:
