@@ -34,7 +34,7 @@ MIGRATIONS: tuple[tuple[int, tuple[str, ...]], ...] = (
         (
             """CREATE TABLE runs (
                 id TEXT PRIMARY KEY, short_id TEXT NOT NULL UNIQUE, created_at TEXT NOT NULL, cwd TEXT, goal TEXT,
-                caller TEXT, kind TEXT NOT NULL, root TEXT NOT NULL, state TEXT, finished_at TEXT
+                caller TEXT, kind TEXT NOT NULL, root TEXT NOT NULL, state TEXT, finished_at TEXT, idempotency_key TEXT UNIQUE
             )""",
             "CREATE INDEX runs_by_time ON runs(created_at)",
             "CREATE INDEX runs_by_root ON runs(root)",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import BullswarmError, StorageError
@@ -43,9 +45,20 @@ class Origin:
 
 
 def create_run(
-    home: Home, connection: sqlite3.Connection, task: Task, *, environ: Mapping[str, str], origin: Origin, now: datetime
+    home: Home,
+    connection: sqlite3.Connection,
+    task: Task,
+    *,
+    environ: Mapping[str, str],
+    origin: Origin,
+    now: datetime,
+    idempotency_key: str | None = None,
 ) -> RunCreated:
-    """Record a run of one task, with its folder; nothing is running yet. Raises StorageError when the disk refuses."""
+    """Record a run of one task, with its folder; nothing is running yet. Raises StorageError when the disk refuses.
+
+    With an ``idempotency_key`` that was used in the last 24 hours the run of that key is returned, and UsageError raised when
+    it is another task's.
+    """
     saved = save(environ, leave_out=[name for name in environ if is_session_variable(name)])
     created = RunCreated(
         run_id=new_run_id(now),
@@ -61,11 +74,18 @@ def create_run(
         depth=origin.depth,
         environment=saved.values,
         secret_names=saved.secret_names,
+        idempotency_key=idempotency_key,
     )
     folder = RunFolder.of(home, created.run_id)
     make_folder(folder.path)
     write_json(folder.marker, {"schemaVersion": "bullswarm.run-folder.v1", "runId": created.run_id})
-    return Journal(connection).create(created, at=now)
+    recorded: RunCreated | None = None
+    try:
+        recorded = Journal(connection).create(created, at=now)
+    finally:
+        if recorded is None or recorded.run_id != created.run_id:
+            shutil.rmtree(folder.path, ignore_errors=True)
+    return recorded
 
 
 def start_kernel(home: Home, run_id: str, *, environ: Mapping[str, str]) -> int:
@@ -144,7 +164,9 @@ def _start_again(home: Home, state: RunState, starts: int, environ: Mapping[str,
     if starts > _MOST_KERNEL_STARTS:
         log = RunFolder.of(home, run_id).kernel_log
         raise BullswarmError(
-            f"the kernel of run {state.created.short_id} died {_MOST_KERNEL_STARTS} times", hint=f"see {log}"
+            f"the kernel of run {state.created.short_id} ended {_MOST_KERNEL_STARTS} times without a verdict:"
+            f" {_last_line(log)}",
+            hint=f"see {log}, then: bullswarm runs resume {state.created.short_id}",
         )
     pid = start_kernel(home, run_id, environ=environ)
     deadline = time.monotonic() + 10.0
@@ -152,6 +174,14 @@ def _start_again(home: Home, state: RunState, starts: int, environ: Mapping[str,
         if not _exists(pid):
             return
         time.sleep(_FIRST_LOOKS_SEC)
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return "it left no log"
+    return next((line.strip()[:500] for line in reversed(lines) if line.strip()), "it said nothing")
 
 
 def _exists(pid: int) -> bool:

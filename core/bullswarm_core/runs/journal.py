@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bullswarm_core.database import transaction
-from bullswarm_core.errors import StateError, UnknownNameError
+from bullswarm_core.errors import StateError, UnknownNameError, UsageError
 from bullswarm_core.ledger import MAX_AGE
 from bullswarm_core.runs.events import Event, Payload, RunCreated, RunFinished, decode, encode
 from bullswarm_core.runs.ids import new_short_id
@@ -17,6 +17,8 @@ from bullswarm_core.values import dataclass, replace
 from bullswarm_core.wire import iso, parse_iso
 
 LAST = "last"
+# A request that is sent again comes within minutes; the same words a week later mean new work.
+KEY_LIFE = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +43,25 @@ class Journal:
         self._connection = connection
 
     def create(self, created: RunCreated, *, at: datetime) -> RunCreated:
-        """Record a new run and return it with the short id that it got; a short id that is taken is drawn again."""
+        """Record a new run and return it with the short id that it got; a short id that is taken is drawn again.
+
+        A run of the same idempotency key from the last 24 hours is returned instead. Raises UsageError when that one was
+        asked for something else.
+        """
         while True:
             created = replace(created, short_id=new_short_id())
             try:
                 with transaction(self._connection):
+                    if created.idempotency_key is not None:
+                        if earlier := self.of_key(created.idempotency_key, now=at):
+                            return _same_request(self.state(earlier).created, created)
+                        self._connection.execute(
+                            "UPDATE runs SET idempotency_key = NULL WHERE idempotency_key = ?",
+                            (created.idempotency_key,),
+                        )
                     self._connection.execute(
-                        "INSERT INTO runs (id, short_id, created_at, cwd, goal, caller, kind, root)"
-                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                        "INSERT INTO runs (id, short_id, created_at, cwd, goal, caller, kind, root, idempotency_key)"
+                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                         (
                             created.run_id,
                             created.short_id,
@@ -58,6 +71,7 @@ class Journal:
                             created.caller,
                             created.kind,
                             created.root or created.run_id,
+                            created.idempotency_key,
                         ),
                     )
                     self._insert(created.run_id, created, at)
@@ -65,6 +79,13 @@ class Journal:
             except sqlite3.IntegrityError as error:
                 if "short_id" not in str(error):
                     raise
+
+    def of_key(self, key: str, *, now: datetime) -> str | None:
+        """Return the run that was started under an idempotency key within the last 24 hours, or None."""
+        row = self._connection.execute(
+            "SELECT id FROM runs WHERE idempotency_key = ? AND created_at > ?", (key, iso(now - KEY_LIFE))
+        ).fetchone()
+        return str(row[0]) if row else None
 
     def append(self, run_id: str, payloads: Sequence[Payload], *, at: datetime) -> None:
         """Add events to a run, all or none. Inside a transaction of the caller's it joins that one."""
@@ -196,3 +217,14 @@ class Journal:
                 f"event {seq} of run {run_id} is damaged ({kind}): {error}",
                 hint="`bullswarm runs list` shows the others",
             ) from error
+
+
+def _same_request(earlier: RunCreated, again: RunCreated) -> RunCreated:
+    """Return the earlier run; a key that stands for other work must not hand out that work's verdict."""
+    if (earlier.cwd, earlier.program, earlier.options) != (again.cwd, again.program, again.options):
+        raise UsageError(
+            f'the idempotency key "{again.idempotency_key}" belongs to run {earlier.short_id}, which was asked for something'
+            f" else ({earlier.goal})",
+            hint="use another key for other work",
+        )
+    return earlier
