@@ -1,5 +1,7 @@
 """Finds the verb, imports only that verb's module, and turns errors into exit codes.
 
+Even ``typing`` and ``collections.abc`` are for type checkers only here: they cost as much as bare Python's own start.
+
 Exit codes: 0 good · 1 the work failed · 2 the call was wrong and nothing happened.
 """
 
@@ -7,10 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TextIO
 
 from bullswarm_core.fast import VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import TextIO
 
 # verb -> (module, one line for the help page); the order is the order of the help page.
 VERBS: dict[str, tuple[str, str]] = {
