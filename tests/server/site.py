@@ -6,11 +6,12 @@ import contextlib
 import io
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,9 +19,14 @@ from typing import Any, TypeVar
 from bullswarm_core.database import open_database
 from bullswarm_core.home import Home, write_json
 from bullswarm_core.ledger import Booking, entries
+from bullswarm_core.pools import Lane
+from bullswarm_core.runs.events import RunCreated
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.services import utc_now
+from bullswarm_core.runs.state import RunState
+from bullswarm_core.runs.task import Task
 from bullswarm_server.cli.main import dispatch
+from bullswarm_server.launch import Origin, create_run
 
 Found = TypeVar("Found")
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -119,6 +125,30 @@ class Site:
         """Start one task in the project and return at once."""
         return self.start("run", "--json", "--lane", lane, *options, "Explain the parser.", environ=environ)
 
+    def create(self, *, lane: Lane = "analyze", environ: Mapping[str, str] | None = None) -> RunCreated:
+        """Record a run that no kernel has seen yet."""
+        task = Task(prompt="Explain the parser.", lane=lane, cwd=str(self.project))
+        with self.database() as connection:
+            return create_run(
+                self.home, connection, task, environ={**self.environ, **(environ or {})}, origin=Origin(), now=utc_now()
+            )
+
+    def kernel_that_dies_at(self, moment: str, run_id: str) -> None:
+        """Drive a run with a kernel that is killed the moment it calls ``moment`` (``module:Class.method``)."""
+        module, _, path = moment.partition(":")
+        owner, _, name = path.rpartition(".")
+        script = (
+            f"import importlib, os, signal, sys\nfrom bullswarm_server.kernel import main\n"
+            f"owner = importlib.import_module({module!r})\n"
+            f"owner = getattr(owner, {owner!r}) if {owner!r} else owner\n"
+            f"setattr(owner, {name!r}, lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL))\n"
+            f"sys.exit(main([{run_id!r}]))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=self.environ, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == -signal.SIGKILL, done
+
     def go(self) -> None:
         """Let the workers that wait for it end."""
         (self.project / "go").touch()
@@ -130,16 +160,27 @@ class Site:
             return [event.type for event in Journal(connection).read(run_id)]
 
     def happened(self, kind: str) -> None:
-        """Wait until the only run has an event of this type."""
-        until(lambda: self.home.database_file.exists() and kind in self._events_now(), f"an event {kind}")
+        """Wait until the newest run has an event of this type."""
 
-    def _events_now(self) -> list[str]:
+        def there() -> bool:
+            log = next(iter(self.home.workflows_dir.glob("*/kernel.log")), None)
+            assert log is None or "Traceback" not in log.read_text(), log and log.read_text()
+            return self.home.database_file.exists() and kind in self.newest_events()
+
+        until(there, f"an event {kind}")
+
+    def newest_events(self) -> list[str]:
+        """The types of the events of the newest run; nothing before there is one."""
         with self.database() as connection:
             rows = Journal(connection).rows()
             return [event.type for event in Journal(connection).read(rows[0].run_id)] if rows else []
 
+    def state_of(self, run_id: str) -> RunState:
+        with self.database() as connection:
+            return Journal(connection).state(run_id)
+
     @contextlib.contextmanager
-    def database(self) -> Any:
+    def database(self) -> Iterator[sqlite3.Connection]:
         connection = open_database(self.home)
         try:
             yield connection
@@ -156,6 +197,17 @@ class Site:
         with self.database() as connection:
             connection.row_factory = sqlite3.Row
             return list(connection.execute("SELECT * FROM decisions ORDER BY id"))
+
+    def kill(self, pid: int, number: int = signal.SIGKILL) -> None:
+        """Send a signal and, after KILL, wait until that process is gone."""
+        os.kill(pid, number)
+        if number == signal.SIGKILL:
+            until(lambda: pid not in self.processes(), f"process {pid} is gone")
+
+    def kill_launcher(self, process: subprocess.Popen[str]) -> None:
+        """Kill a command that waits for a run; with it gone nobody starts another kernel."""
+        process.kill()
+        process.communicate()
 
     def run_folder(self) -> Path:
         """The folder of the only run."""
@@ -205,7 +257,12 @@ class Site:
             if process.poll() is None:
                 process.kill()
             process.communicate()
-        until(lambda: not self.processes(), "every process of the test has ended")
+        try:
+            until(lambda: not self.processes(), "every process of the test has ended")
+        finally:
+            for pid in self.processes():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 def make_site(root: Path) -> Site:
@@ -236,9 +293,15 @@ def until(look: Callable[[], Found | None], what: str, *, seconds: float = PATIE
 
 
 def tree(*folders: Path) -> dict[str, tuple[int, bytes]]:
-    """Everything below these folders, to compare before and after: names, modes and contents."""
+    """Everything below these folders, to compare before and after: names, modes and contents.
+
+    SQLite's -shm file is memory that processes share; reading after a kill builds it anew.
+    """
     found: dict[str, tuple[int, bytes]] = {}
     for folder in folders:
         for path in sorted(folder.rglob("*")):
-            found[str(path)] = (path.lstat().st_mode, path.read_bytes() if path.is_file() else b"")
+            found[str(path)] = (
+                path.lstat().st_mode,
+                path.read_bytes() if path.is_file() and path.suffix != ".db-shm" else b"",
+            )
     return found

@@ -35,7 +35,7 @@ def test_the_first_command_of_the_readme_answers_from_echo_and_says_so(site: Sit
     said = site.run()
     verdict = said.document
     assert (said.code, verdict["ok"], verdict["pick"]["pool"]) == (0, True, "echo")
-    assert "no other pool" in verdict["routeWhy"] or "echo" in verdict["routeWhy"]
+    assert {row["pool"] for row in verdict["excluded"]} == {"claude-code"}
     assert any("no work is done" in note for note in verdict["launchNotes"])
 
 

@@ -54,8 +54,10 @@ def drive(services: Services, connection: sqlite3.Connection, run_id: str, *, sa
     if state.finished is not None:
         return state
     with kernel_lease(folder):
-        # The run may have been finished while this kernel waited for its turn.
+        # Another kernel may have finished the run while this one waited for its turn.
         state = journal.state(run_id)
+        if state.finished is not None:
+            return state
         resumed = state.kernel is not None
         journal.append(run_id, [KernelStarted(current().to_json(), resumed)], at=services.now())
         return _Engine(services, journal, connection, folder, state, say).run()

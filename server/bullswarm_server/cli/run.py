@@ -57,21 +57,26 @@ def follow(
     ``start`` is for a run that has no kernel yet; one whose kernel is gone gets another by itself.
     """
     heart = _Heartbeat(context, heartbeat_sec)
-    stopping = False
-    while True:
+
+    def wait() -> int:
+        state = wait_for(context.home, run_id, environ=context.environ, tick=heart.tick, timeout_sec=timeout_sec)
+        return show(context, state, as_json=as_json)
+
+    asked_to_stop = False
+    try:
         try:
             if start:
-                start = False
                 start_kernel(context.home, run_id, environ=context.environ)
-            state = wait_for(context.home, run_id, environ=context.environ, tick=heart.tick, timeout_sec=timeout_sec)
-            return show(context, state, as_json=as_json)
+            return wait()
         except KeyboardInterrupt:
-            if stopping:
-                context.note(f"left to itself: it is being stopped · bullswarm runs show {run_id}")
-                return EXIT_INTERRUPTED
-            stopping = True
             _stop(context, run_id)
+            asked_to_stop = True
             context.note("stopping the worker; Ctrl-C again leaves at once")
+            return wait()
+    except KeyboardInterrupt:
+        what = "is being stopped" if asked_to_stop else "goes on"
+        context.note(f"left to itself: the work {what} · bullswarm runs show {run_id}")
+        return EXIT_INTERRUPTED
 
 
 def show(context: CommandContext, state: RunState, *, as_json: bool) -> int:

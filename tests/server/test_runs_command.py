@@ -1,0 +1,224 @@
+"""`bullswarm runs`: whoever dies in the middle of a run, nothing is lost, and the next command says what happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.server.site import SAY, WAIT_FOR_GO, WITH_GRANDCHILD, Said, Site, tree, until
+
+PARTIAL = "Looking at the parser.\n"
+
+
+def verdict_of(process: subprocess.Popen[str]) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(process.communicate(timeout=60)[0])
+    return value
+
+
+def begin(site: Site, script: str = WAIT_FOR_GO, **options: Any) -> subprocess.Popen[str]:
+    """Start a run and return once its worker has said its first line."""
+    site.worker("alpha", script)
+    process = site.start_run(**options)
+    site.happened("attempt.launched")
+    log = site.run_folder() / "stdout-run-attempt-1.log"
+    until(lambda: log.exists() and log.read_text() == PARTIAL, "the worker has said its first line")
+    return process
+
+
+def assert_kept_and_gone(site: Site, verdict: dict[str, Any]) -> None:
+    """What the worker had written is there, and nothing of it runs any more."""
+    assert Path(verdict["meta"]["streamFile"]).read_text() == PARTIAL
+    until(lambda: not site.processes(), "everything of the run has ended", seconds=15)
+    assert site.in_flight() == [] and len(site.decisions()) == 1
+
+
+# --- the kernel is killed
+
+
+def test_a_launcher_that_lives_starts_another_kernel(site: Site) -> None:
+    process = begin(site)
+    site.kill(site.kernel())
+    site.happened("attempt.taken-over")
+    site.go()
+    verdict = verdict_of(process)
+    assert (verdict["ok"], verdict["takenOver"], verdict["attempts"]) == (True, "re-attached", 1)
+
+
+def test_without_a_kernel_reading_says_so_and_writes_nothing_and_resume_attaches_again(site: Site) -> None:
+    process = begin(site)
+    site.kill_launcher(process)
+    site.kill(site.kernel())
+    before = tree(site.root)
+    listed, row = site.say("runs", "list"), site.say("runs", "list", "--json").document["runs"][0]
+    shown, document = site.say("runs", "show", "last"), site.say("runs", "show", "last", "--json").document
+    advice = f"kernel gone · next: bullswarm runs resume {row['shortId']}"
+    assert advice in listed.out and advice in shown.out and document["why"] == row["why"] == advice
+    assert (document["state"], document["ok"], shown.code) == ("kernel-gone", None, 0)
+    assert site.say("runs", "result", "last").code == 2
+    assert tree(site.root) == before
+
+    resumed = site.start("runs", "resume", row["shortId"], "--json")
+    site.happened("attempt.taken-over")
+    site.go()
+    verdict = verdict_of(resumed)
+    assert (verdict["ok"], verdict["takenOver"], resumed.returncode) == (True, "re-attached", 0)
+    assert site.in_flight() == [] and len(site.decisions()) == 1
+
+
+def test_a_worker_that_ended_while_no_kernel_was_there_is_harvested(site: Site) -> None:
+    process = begin(site)
+    site.kill_launcher(process)
+    site.kill(site.kernel())
+    assert [booking.pool for booking in site.in_flight()] == ["alpha"], "the keeper still works"
+    site.go()
+    until(lambda: not site.processes(), "the keeper has ended")
+    said = site.say("runs", "resume", "last", "--json")
+    assert (said.code, said.document["ok"], said.document["takenOver"]) == (0, True, "harvested")
+    again = site.say("runs", "resume", "last", "--json")
+    assert again.document == said.document and "nothing to resume" in again.err
+
+
+def test_two_that_resume_at_once_get_one_kernel_and_the_same_verdict(site: Site) -> None:
+    process = begin(site)
+    site.kill_launcher(process)
+    site.kill(site.kernel())
+    both = [site.start("runs", "resume", "last", "--json") for _ in range(2)]
+    site.kernel()
+    until(lambda: site.events().count("kernel.started") == 2, "a second kernel has begun")
+    site.go()
+    first, second = (verdict_of(process) for process in both)
+    assert first == second and first["ok"]
+    assert site.events().count("kernel.started") == 2
+    assert site.events().count("attempt.finished") == site.events().count("run.finished") == 1
+
+
+def test_a_terminals_signals_do_not_reach_the_kernel(site: Site) -> None:
+    process = begin(site)
+    for number in (signal.SIGHUP, signal.SIGINT):
+        site.kill(site.kernel(), number)
+    site.kill(process.pid, signal.SIGHUP)
+    process.communicate(timeout=20)
+    assert site.kernel() and site.worker_pid() in site.processes()
+    site.go()
+    assert site.say("runs", "wait", "last", "--json").document["takenOver"] is None
+
+
+# --- the keeper or the worker is killed
+
+
+def test_with_its_keeper_killed_the_whole_tree_is_ended_and_the_output_kept(site: Site) -> None:
+    process = begin(site, WITH_GRANDCHILD)
+    site.kill(site.keeper())
+    verdict = verdict_of(process)
+    assert (process.returncode, verdict["failureKind"]) == (1, "interrupted")
+    assert "no exit record" in verdict["why"]
+    assert_kept_and_gone(site, verdict)
+
+
+def test_with_kernel_and_keeper_killed_resume_says_what_is_lost(site: Site) -> None:
+    process = begin(site, WITH_GRANDCHILD)
+    site.kill_launcher(process)
+    site.kill(site.kernel())
+    site.kill(site.keeper())
+    assert any("tail -f /dev/null" in line for line in site.processes().values()), "its grandchild outlives a worker"
+    said = site.say("runs", "resume", "last", "--json")
+    assert (said.code, said.document["failureKind"], said.document["takenOver"]) == (1, "interrupted", "lost")
+    assert said.document["meta"]["leftoversKilled"] >= 1
+    assert_kept_and_gone(site, said.document)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_worker_is_interrupted_and_leaves_nothing_running(site: Site, number: signal.Signals) -> None:
+    process = begin(site, WITH_GRANDCHILD)
+    site.kill(site.worker_pid(), number)
+    verdict = verdict_of(process)
+    assert (verdict["failureKind"], verdict["meta"]["signal"]) == ("interrupted", number.name)
+    assert number.name in verdict["why"]
+    assert_kept_and_gone(site, verdict)
+
+
+# --- somebody wants it to end
+
+
+def test_ctrl_c_stops_the_work(site: Site) -> None:
+    process = begin(site, WITH_GRANDCHILD)
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    verdict = json.loads(out)
+    assert (process.returncode, verdict["failureKind"], verdict["meta"]["cancelled"]) == (1, "cancelled", True)
+    assert "Ctrl-C again leaves at once" in err
+    assert_kept_and_gone(site, verdict)
+
+
+def test_a_second_ctrl_c_leaves_and_the_stop_goes_on(site: Site) -> None:
+    deaf = "trap '' TERM INT\n" + WAIT_FOR_GO
+    process = begin(site, deaf)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.stderr is not None
+    assert "Ctrl-C again" in process.stderr.readline()
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (130, "") and "left to itself" in err
+    verdict = site.say("runs", "wait", "last", "--json").document
+    assert verdict["failureKind"] == "cancelled"
+    assert_kept_and_gone(site, verdict)
+
+
+@pytest.mark.parametrize("kernel_lives", [True, False])
+def test_stop_ends_the_work_whether_or_not_a_kernel_is_there(site: Site, kernel_lives: bool) -> None:
+    process = begin(site, WITH_GRANDCHILD)
+    site.kill_launcher(process)
+    if not kernel_lives:
+        site.kill(site.kernel())
+    said = site.say("runs", "stop", "last", "--json")
+    assert (said.code, said.document["failureKind"]) == (0, "cancelled")
+    assert_kept_and_gone(site, said.document)
+    again = site.say("runs", "stop", "last", "--json")
+    assert (again.code, again.document) == (0, said.document)
+
+
+def test_wait_gives_up_at_its_limit_and_the_work_goes_on(site: Site) -> None:
+    process = begin(site)
+    waited = site.say("runs", "wait", "last", "--timeout", "0.3", "--json")
+    assert (waited.code, waited.document["state"], waited.document["ok"]) == (2, "running", None)
+    site.go()
+    done = site.say("workflow", "wait", "last", "--timeout", "30", "--json")
+    assert (done.code, done.document) == (0, verdict_of(process))
+
+
+# --- reading
+
+
+def test_a_result_is_read_in_pieces_and_a_run_has_several_names(site: Site) -> None:
+    site.worker("alpha", f"{SAY}\nyes 'a long answer' | head -c 100000")
+    verdict = site.run().document
+    names = [verdict["runId"], verdict["shortId"], verdict["shortId"][:5], "last"]
+    assert {site.say("runs", "show", name, "--json").document["runId"] for name in names} == {verdict["runId"]}
+    text, cursor = "", 0
+    while cursor is not None:
+        piece = site.say("runs", "result", "last", "--json", "--cursor", str(cursor)).document
+        text, cursor = text + piece["text"], piece["cursor"]
+    assert text == Path(verdict["outFile"]).read_text() and len(text) == verdict["outBytes"]
+    assert len(verdict["excerpt"]) <= 2000
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show", "zzzzzz"],
+        ["wait", "%"],
+        ["resume", "last"],
+        ["list", "--limit", "nope"],
+        ["show"],
+        ["show", "last", "--x"],
+    ],
+)
+def test_a_wrong_name_or_flag_ends_with_2_and_makes_no_home(site: Site, words: list[str]) -> None:
+    said: Said = site.say("runs", *words)
+    assert (said.code, said.out) == (2, "") and said.err
+    assert not site.home.root.exists()
