@@ -127,8 +127,8 @@ def read_json(path: Path, *, default: Any = None) -> Any:
             f"cannot read {path}: {error.strerror or error}", hint="make it a file that you may read"
         ) from error
     try:
-        # Editors on other systems may put a byte order mark in front.
-        return json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        # Editors on other systems may put a byte order mark in front; the codec that knows it is a module of its own.
+        return json.loads(data.removeprefix(b"\xef\xbb\xbf").decode(), parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise _damaged(path, error.lineno, f"{error.msg} at column {error.colno}") from error
     except UnicodeDecodeError as error:

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from bullswarm_core.connector import SANDBOXES, Sandbox
 from bullswarm_core.errors import StateError
 from bullswarm_core.home import Home, file_lock, read_json, write_json
 from bullswarm_core.pools import EFFORTS, Effort
+from bullswarm_core.values import dataclass
 from bullswarm_core.wire import parse_iso
 
 VERSION = 1
@@ -32,8 +33,8 @@ Document = dict[str, Any]
 QuotaWindow = Literal["weekly", "monthly"]
 
 
-# Named tuples: making a dataclass costs six times as much, and every quick verb would pay for it at start-up.
-class PoolChoice(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PoolChoice:
     """What the person decided about one pool; every default is what holds when nothing was decided."""
 
     enabled: bool = True
@@ -41,7 +42,8 @@ class PoolChoice(NamedTuple):
     worker_inherits_config: bool = False
 
 
-class RungChoice(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RungChoice:
     """The model and reasoning level set for one tier of a pool; ``free`` None leaves that to the model's name."""
 
     model: str | None = None
@@ -49,21 +51,24 @@ class RungChoice(NamedTuple):
     free: bool | None = None
 
 
-class Assignment(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Assignment:
     """The pool (and model) that the person prefers for a tier, among the pools that can take the task."""
 
     pool: str
     model: str | None = None
 
 
-class Subscription(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Subscription:
     """What the person declared about a plan: which window paces it, and one moment at which it resets."""
 
     quota_window: QuotaWindow | None = None
     resets_at: datetime | None = None
 
 
-class Settings(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Settings:
     """The decisions in force. ``configured`` tells whether there is a state.json at all.
 
     ``rungs`` holds only pools for which the person set rungs: such a pool has no model on the tiers that are not named.

@@ -5,7 +5,7 @@ Asking the installation costs tens of milliseconds, so its answer is kept until 
 
 from __future__ import annotations
 
-import hashlib
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -56,13 +56,13 @@ def _ask() -> tuple[tuple[str, str], ...]:
     return tuple(sorted({(point.name, point.value) for point in installed(group=GROUP)}))
 
 
-def _import_path_state() -> str:
-    """Condense the import path: a package that is installed, changed or removed changes the time of its folder."""
-    digest = hashlib.sha256(sys.version.encode())
-    for folder in sys.path:
-        try:
-            changed = Path(folder or ".").stat().st_mtime_ns
-        except OSError:
-            changed = 0
-        digest.update(f"{folder}\0{changed}\0".encode())
-    return digest.hexdigest()
+def _import_path_state() -> list[Any]:
+    """Describe the import path: a package that is installed, changed or removed changes the time of its folder."""
+    return [sys.version, *([folder, _changed(folder)] for folder in sys.path)]
+
+
+def _changed(folder: str) -> int:
+    try:
+        return os.stat(folder or ".").st_mtime_ns  # noqa: PTH116 - a Path for each of them costs more than the question
+    except OSError:
+        return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from pathlib import Path
@@ -58,7 +57,13 @@ def _checked(file: Path, home: Home | None, write_cache: bool) -> dict[str, Any]
 
 
 def _cache_file(home: Home, file: Path) -> Path:
-    return home.cache_dir / "connectors" / f"{hashlib.sha256(str(file).encode()).hexdigest()[:24]}.json"
+    return home.cache_dir / "connectors" / f"{_short_name(file)}.json"
+
+
+def _short_name(file: Path) -> str:
+    import hashlib
+
+    return hashlib.sha256(str(file).encode()).hexdigest()[:24]
 
 
 def _cached(cache: Path) -> Any:
@@ -90,7 +95,7 @@ def _validated(data: Any, file: Path) -> dict[str, Any]:
 def _import(code: Path) -> ModuleType:
     import importlib.util
 
-    name = f"bullswarm_local_provider_{hashlib.sha256(str(code).encode()).hexdigest()[:12]}"
+    name = f"bullswarm_local_provider_{_short_name(code)}"
     spec = importlib.util.spec_from_file_location(name, code)
     if spec is None or spec.loader is None:
         raise ConnectorError(f"{code}: it can't be loaded as Python")

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from bullswarm_core.pools import Effort, Lane
+from bullswarm_core.values import dataclass
 
 MIN_EXPECTED_MINUTES = 5.0
 # Fewer than three attempts are luck, not a habit.
@@ -25,7 +26,8 @@ DEFAULT_EXPECTED_MINUTES: Mapping[Lane, Mapping[Effort, float]] = {
 }
 
 
-class Expected(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Expected:
     """Minutes that a task is expected to take (5 or more), how that is known, and from how many attempts."""
 
     minutes: float

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, cast, get_args
 
 from bullswarm_core.errors import StateError, UsageError
 from bullswarm_core.home import Home, read_json, write_json
@@ -54,7 +54,8 @@ class Refusal:
         )
 
 
-class Reading(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Reading:
     """What is known of a pool's quota. ``problem`` says why something in the meter file could not be used."""
 
     captured_at: datetime | None = None
@@ -247,7 +248,8 @@ def _moment(value: Any, place: str, problems: list[str]) -> datetime | None:
         return None
 
 
-class SupposedMeter(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SupposedMeter:
     """What a caller supposes about one window with ``--meter``; ``pool`` is an id or a label, as it was typed."""
 
     pool: str

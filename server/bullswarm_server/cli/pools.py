@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -16,17 +15,27 @@ from bullswarm_core.pools import Inflight
 from bullswarm_core.quota.readings import parse_meters
 from bullswarm_core.routing.overview import PoolOverview, overview
 from bullswarm_core.settings import Settings
+from bullswarm_core.values import dataclass
 from bullswarm_core.wire import iso, to_wire
 from bullswarm_server.cli.context import CommandContext
-from bullswarm_server.cli.help_format import QuickHelp
 from bullswarm_server.displays.pools import pool_lines
 from bullswarm_server.displays.text import Style, one_line
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
     from bullswarm_core.connector import PoolProfile
     from bullswarm_providers.registry import Registry
 
 SCHEMA_VERSION = "bullswarm.pools.v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked for: ``meter`` are suppositions as they were typed."""
+
+    json: bool = False
+    meter: tuple[str, ...] = ()
 
 
 def run(arguments: list[str], context: CommandContext) -> int:
@@ -35,7 +44,7 @@ def run(arguments: list[str], context: CommandContext) -> int:
         from bullswarm_server.cli import label
 
         return label.run(arguments[1:], context)
-    options = _parser().parse_args(arguments)
+    options = _options(arguments)
     now = datetime.now(UTC)
     supposed = parse_meters(options.meter, now=now)
     registry = load_registry(context)
@@ -98,8 +107,20 @@ def _print_lines(rows: Sequence[PoolOverview], registry: Registry, context: Comm
         context.note(one_line(f"provider {problem.name}: {problem.message} ({problem.where})"))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _options(arguments: list[str]) -> Options:
+    # Without arguments there is nothing to parse, and argparse is a tenth of the time in which `pools` answers.
+    if not arguments:
+        return Options()
+    found = _parser().parse_args(arguments)
+    return Options(found.json, tuple(found.meter))
+
+
+def _parser() -> ArgumentParser:
+    from argparse import ArgumentParser
+
+    from bullswarm_server.cli.help_format import QuickHelp
+
+    parser = ArgumentParser(
         prog="bullswarm pools",
         allow_abbrev=False,
         formatter_class=QuickHelp,
