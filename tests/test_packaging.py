@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PARTS = ("bullswarm_core", "bullswarm_providers", "bullswarm_server")
+PARTS = ("bullswarm_core", "bullswarm_providers", "bullswarm_server", "bullswarm_hooks")
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_wheel_holds_every_file_of_the_parts_and_nothing_else(wheel: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     tracked = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "core", "providers", "server"],
+        ["git", "ls-files", "-co", "--exclude-standard", "core", "providers", "server", "hooks"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.split()  # fmt: skip
     assert names == {name.partition("/")[2] for name in tracked if (ROOT / name).exists()}

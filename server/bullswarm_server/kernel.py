@@ -35,6 +35,8 @@ def _drive(run_id: str) -> int:
     from bullswarm_core.runs.engine import drive
     from bullswarm_core.runs.journal import Journal
     from bullswarm_core.runs.saved_environment import SavedEnvironment, restore
+    from bullswarm_core.values import replace
+    from bullswarm_server.hook_state import refresh
     from bullswarm_server.launch import ROOT_VARIABLE
     from bullswarm_server.machine import services_for
 
@@ -47,6 +49,7 @@ def _drive(run_id: str) -> int:
         # Work that this run's worker delegates in turn belongs to the same root task, whose total is limited.
         environ[ROOT_VARIABLE] = created.root or run_id
         services = services_for(home, environ, missing_secrets=missing)
+        services = replace(services, load_changed=lambda: refresh(home, environ))
         state = drive(services, connection, run_id, say=_say)
     finally:
         connection.close()

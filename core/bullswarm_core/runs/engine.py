@@ -101,6 +101,7 @@ class _Engine:
             self.say(f"{step_id}: {outcome.why}")
             return
         self._guarded(outcome, lambda live: live.start())
+        self.services.load_changed()
 
     def _follow(self, action: TakeOver) -> None:
         if action.step not in self.live:
@@ -128,6 +129,7 @@ class _Engine:
                 if live.ended:
                     live.finish()
                     del self.live[step_id]
+                    self.services.load_changed()
             except Exception as error:
                 self._break_off(live, error)
         return moved

@@ -16,15 +16,23 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def _nobody_listens() -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Injected into everything that runs work, so that core knows no provider and tests set the clock."""
+    """Injected into everything that runs work, so that core knows no provider and tests set the clock.
+
+    ``load_changed`` is called whenever work started or ended, after the ledger says so.
+    """
 
     home: Home
     environ: Mapping[str, str]
     load_profiles: Callable[[], Sequence[PoolProfile]]
     now: Callable[[], datetime] = utc_now
     missing_secrets: tuple[str, ...] = ()
+    load_changed: Callable[[], object] = _nobody_listens
 
     def profile(self, pool_id: str) -> PoolProfile | None:
         """Return the pool's profile as it is now, or None when the pool no longer exists."""

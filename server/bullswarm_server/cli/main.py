@@ -30,7 +30,12 @@ VERBS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor", "check this installation, a line per check with its fix"),
     "provider": ("provider", "list, validate, scaffold, probe, enable or disable providers"),
     "health": ("health", "judge saved outputs again"),
+    "mcp": ("mcp", "the MCP server that agents start"),
+    "delegation": ("delegation", "on or off: may hooks give an agent's subagents to other pools"),
+    "statusline": ("statusline", "the line for Claude Code's status line"),
 }
+# After these the cache of the hooks may be behind what the person decided.
+_DECIDING = ("pools", "label", "strategy", "setup", "provider")
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
@@ -68,6 +73,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0] in ("--version", "version"):
         sys.stdout.write(f"bullswarm {VERSION}\n")
         return 0
+    if words == ["statusline"]:  # Claude Code starts it several times a minute: not even the context of a verb
+        from bullswarm_server.cli import statusline
+
+        return statusline.quick(os.environ)
+    if words[0] == "mcp":
+        # A client drops a server that is slow to introduce itself: nothing else is loaded before it has.
+        from bullswarm_server.cli.mcp import serve
+
+        return serve(words[1:], out=sys.stdout, err=sys.stderr)
     return dispatch(words, environ=os.environ, out=sys.stdout, err=sys.stderr)
 
 
@@ -94,6 +108,7 @@ def _call(module: str, arguments: list[str], *, environ: Mapping[str, str], out:
     from importlib import import_module
 
     from bullswarm_core.errors import BullswarmError
+    from bullswarm_core.fast.files import is_behind
     from bullswarm_core.home import Home
     from bullswarm_server.cli.context import CommandContext
 
@@ -103,6 +118,10 @@ def _call(module: str, arguments: list[str], *, environ: Mapping[str, str], out:
         root = environ.get("BULLSWARM_HOME")
         context = CommandContext(home=Home(root or None), environ=environ, out=out, err=err, colour=colour)
         code: int = verb.run(arguments, context)
+        if module in _DECIDING and is_behind(str(context.home.root)):
+            from bullswarm_server.hook_state import refresh
+
+            refresh(context.home, environ)
         return code
     except BullswarmError as error:
         err.write(f"bullswarm: {error}\n")

@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TextIO
 
+from bullswarm_core.fast.text import one_line, plain
 from bullswarm_core.routing.text import duration, number
 
 __all__ = ["Style", "duration", "number", "one_line", "plain", "style_for"]
-
-# Terminal control, by its code points after decoding. Never by byte value: 0x90-0x9F are ordinary continuation bytes in
-# UTF-8, so that stripping bytes would break letters (bug report B34). A string sequence that is never closed (OSC, DCS,
-# APC, PM, SOS) ends at the end of its line, so that one stray introducer can't swallow the rest of an answer.
-_STRING_BODY = r"[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
-_CONTROL = re.compile(
-    rf"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f]){_STRING_BODY}"  # OSC, DCS, SOS, PM, APC, in both forms
-    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI
-    r"|\x1b[ -/]*[0-~]?"  # every other escape
-    r"|[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]"  # C0 but tab and newline, DEL, C1
-)
-
-
-def plain(text: str) -> str:
-    """``text`` without a single control sequence (CSI, OSC, DCS, APC, PM, SOS, C0, C1); tabs and newlines stay."""
-    return _CONTROL.sub("", text)
-
-
-def one_line(text: str) -> str:
-    """``text`` without control sequences, on one line, with single spaces."""
-    return " ".join(plain(text).split())
 
 
 class Style:

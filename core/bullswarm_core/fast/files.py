@@ -1,0 +1,86 @@
+"""The small files of a home for those who must never wait and never fail: hooks and the status line."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+# The state of a hundred pools is 50 KB; what is larger is not ours, and reading it would cost the caller's time.
+LARGEST_BYTES = 1 << 20
+# Surplus moves by less than a point in that time.
+_BEHIND_SEC = 300.0
+
+
+def home_folder(environ: Mapping[str, str]) -> str:
+    """Return the folder in which bullswarm keeps its state, as ``Home`` finds it."""
+    chosen = environ.get("BULLSWARM_HOME") or "~/.bullswarm"
+    return os.path.abspath(expanded(chosen, environ))
+
+
+def expanded(path: str, environ: Mapping[str, str]) -> str:
+    """Put the home folder in the place of a leading ``~/``."""
+    if path == "~" or path.startswith("~/"):
+        return (environ.get("HOME") or os.path.expanduser("~")) + path[1:]
+    return path
+
+
+def read_json(path: str) -> Any:
+    """Return the JSON value in a file; None when it is missing, damaged, too large, or no ordinary file."""
+    import json
+
+    try:
+        # Not to wait for the writer of a pipe that somebody put there.
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError):
+        return None
+    try:
+        with open(handle, "rb") as file:
+            data = file.read(LARGEST_BYTES + 1)
+        return json.loads(data) if len(data) <= LARGEST_BYTES else None
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def is_behind(home: str) -> bool:
+    """Tell whether ``cache/hook-state.json`` is older than what the person decided, or than five minutes.
+
+    A home in which nothing was ever decided or run is left as empty as it is.
+    """
+    written = _modified(f"{home}/cache/hook-state.json")
+    decided = max(_modified(f"{home}/{name}") for name in ("state.json", "pool-labels.json", "providers.json"))
+    if written == 0.0:
+        return decided > 0.0 or os.path.exists(f"{home}/bullswarm.db")
+    import time
+
+    return written <= decided or not 0 <= time.time() - written < _BEHIND_SEC
+
+
+def _modified(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+def write_private(path: str, value: Any) -> None:
+    """Replace a file by ``value`` as JSON, readable by its owner only; readers see all of it or nothing.
+
+    Nothing is synced to the disk: what is written here may be lost in a power cut. Raises OSError.
+    """
+    import json
+
+    folder = os.path.dirname(path)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.getpid()}.tmp")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with open(handle, "wb") as file:
+            file.write(json.dumps(value, indent=1).encode("ascii") + b"\n")
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,138 @@
+"""``python -m bullswarm_server.delegate``: gives one subagent's task to a pool, for the hook that waits for the answer.
+
+The request is one JSON object on standard input: ``{"prompt", "lane", "cwd", "waitSec"}``. What happens is told a JSON line
+at a time, so that a hook that has no time left still knows whether work was started:
+
+- ``refused``: nothing was started, and ``why``;
+- ``created``: the run exists and its kernel starts (``runId``, ``shortId``);
+- ``waiting``: the wait is over and the work isn't (``poolLabel``);
+- ``ended``: the ``verdict``, whether a worker had ``started``, and the ``answer`` as far as it fits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from bullswarm_core.errors import BullswarmError, UsageError
+from bullswarm_core.home import Home
+from bullswarm_core.runs.state import RunState
+
+Tell = Callable[..., None]
+# The hook shows 12,000 characters; a letter takes up to four bytes.
+_ANSWER_BYTES = 48_000
+
+
+def main() -> int:
+    """Serve the one request of standard input."""
+
+    def tell(event: str, **fields: Any) -> None:
+        sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
+        sys.stdout.flush()
+
+    try:
+        request = json.loads(sys.stdin.read())
+        delegate(request, Home(), os.environ, tell=tell, err=sys.stderr)
+    except (BullswarmError, ValueError, KeyError, TypeError) as error:
+        tell("refused", why=str(error))
+        return 2
+    except SystemExit:  # argparse: the request is not one that `run` would take
+        tell("refused", why="the task was not accepted")
+        return 2
+    return 0
+
+
+def delegate(request: Mapping[str, Any], home: Home, environ: Mapping[str, str], *, tell: Tell, err: TextIO) -> None:
+    """Pick, start and await. Raises BullswarmError before anything was created for what is wrong with the request."""
+    from bullswarm_core.database import open_database
+    from bullswarm_server.cli.asking import asking
+    from bullswarm_server.cli.context import CommandContext
+    from bullswarm_server.launch import create_run, start_kernel, wait_for
+
+    context = CommandContext(home=home, environ=environ, out=err, err=err)
+    options = _options(request, context)
+    with asking(options, context, prompt_required=True, write_cache=True) as asked:
+        why = _why_not(asked)
+        if why is not None:
+            tell("refused", why=why)
+            return
+    connection = open_database(home)
+    try:
+        created = create_run(
+            home, connection, asked.task, environ=environ, origin=asked.origin, now=asked.services.now()
+        )
+    finally:
+        connection.close()
+    tell("created", runId=created.run_id, shortId=created.short_id)
+    start_kernel(home, created.run_id, environ=environ)
+    state = wait_for(home, created.run_id, environ=environ, timeout_sec=float(request["waitSec"]))
+    if state.finished is None:
+        tell("waiting", poolLabel=_pool_label(state, home))
+        return
+    verdict = dict(state.finished.verdict)
+    answer, whole = _answer(verdict)
+    tell(
+        "ended", verdict=verdict, started=worker_started(state), answer=answer, answerIsWhole=whole, why=verdict["why"]
+    )
+
+
+def worker_started(state: RunState) -> bool:
+    """Tell whether a worker process ever began: from then on the task may have been done in part."""
+    return any(attempt.launched is not None for step in state.steps.values() for attempt in step.attempts)
+
+
+def _options(request: Mapping[str, Any], context: Any) -> argparse.Namespace:
+    from bullswarm_server.cli.task_arguments import add_task_arguments
+    from bullswarm_server.machine import services_for
+
+    if not os.path.isabs(str(request["cwd"])):  # noqa: PTH117 - a text, not yet a path
+        raise UsageError(f"the folder {request['cwd']!r} is not absolute", hint="give the session's working folder")
+    parser = argparse.ArgumentParser(prog="bullswarm delegation", allow_abbrev=False)
+    add_task_arguments(parser, prompt_required=True)
+    words = [f"--lane={request['lane']}", f"--cwd={request['cwd']}", f"--prompt={request['prompt']}"]
+    # A stand-in that no model is behind would be a worse answer than the agent's own subagent.
+    profiles = services_for(context.home, context.environ).load_profiles()
+    words += [f"--avoid-pool={profile.id}" for profile in profiles if profile.connector.last_resort]
+    return parser.parse_args(words)
+
+
+def _why_not(asked: Any) -> str | None:
+    from bullswarm_core import ledger
+    from bullswarm_core.runs.pick import conflict_text, second_writer
+    from bullswarm_core.workers.tree import tree_of
+
+    decision = asked.decide()
+    if decision.pool is None:
+        return str(decision.reason)
+    if asked.connection is None:
+        return None
+    tree = tree_of(asked.task.cwd)
+    booking = second_writer(ledger.entries(asked.connection, now=asked.view.now), asked.task, tree)
+    return conflict_text(booking, tree) if booking else None
+
+
+def _pool_label(state: RunState, home: Home) -> str | None:
+    from bullswarm_core.labels import Labels
+
+    step = next(iter(state.steps.values()))
+    return Labels.load(home).shown(step.current.picked.pool) if step.current else None
+
+
+def _answer(verdict: Mapping[str, Any]) -> tuple[str, bool]:
+    """Return the beginning of the output file and whether that is all of it; the excerpt where there is no file."""
+    path = verdict.get("outFile")
+    try:
+        with Path(str(path)).open("rb") as file:
+            data = file.read(_ANSWER_BYTES + 1)
+    except OSError:
+        return str(verdict.get("excerpt") or ""), False
+    return data[:_ANSWER_BYTES].decode("utf-8", "ignore"), len(data) <= _ANSWER_BYTES
+
+
+if __name__ == "__main__":
+    sys.exit(main())
