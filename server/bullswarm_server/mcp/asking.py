@@ -1,0 +1,142 @@
+"""From a call's arguments to a task on this machine: folder, task text, pools by label or id, the caller."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from bullswarm_core import ledger
+from bullswarm_core.caller import check_depth
+from bullswarm_core.database import open_database
+from bullswarm_core.errors import RunConflictError, UnknownNameError, UsageError
+from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.pick import look, second_writer
+from bullswarm_core.runs.task import Task
+from bullswarm_core.settings import Settings
+from bullswarm_core.workers.tree import tree_of
+from bullswarm_server.cli.asking import Asked
+from bullswarm_server.cli.task_arguments import PoolNames
+from bullswarm_server.launch import ROOT_VARIABLE, Origin
+from bullswarm_server.mcp.arguments import RunArguments, TaskArguments
+from bullswarm_server.mcp.session import Call, absolute_file
+
+# `route` answers without a task; a pick does not depend on the words.
+_ANY_TASK = "(no task given)"
+
+
+@contextlib.contextmanager
+def asking(call: Call, given: TaskArguments, *, cwd: str, prompt: str | None, write_cache: bool) -> Iterator[Asked]:
+    """Check a task against this machine. Raises UsageError for what is wrong; nothing is changed."""
+    connection = open_database(call.home, readonly=True)
+    try:
+        services = call.services(write_cache=write_cache)
+        profiles = tuple(services.load_profiles())
+        pool_ids = [profile.id for profile in profiles]
+        names = PoolNames(pool_ids, services.labels().among(pool_ids))
+        settings = Settings.load(call.home)
+        if given.model is not None and given.model in settings.excluded_models:
+            raise UsageError(f"the person excluded the model {given.model}", hint="leave model out, or name another")
+        task = _task(
+            given, cwd, prompt, names, _providers_of(given.independent_of, Journal(connection) if connection else None)
+        )
+        caller = call.caller(profiles)
+        if task.pool is not None and task.pool == caller.pool_id:
+            raise UsageError(
+                f"pool {task.pool} is your own ({caller.why}): work given to it would spend the quota that you are running on",
+                hint="leave pool out; bullswarm picks the one with quota to spare",
+            )
+        depth = check_depth(call.machine.environ, limit=settings.depth_limit)
+        origin = Origin(
+            caller=caller.provider,
+            caller_pool=caller.pool_id,
+            depth=depth,
+            root=call.machine.environ.get(ROOT_VARIABLE),
+        )
+        yield Asked(task, services, look(services), origin, connection)
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def refuse_second_writer(asked: Asked) -> None:
+    """Refuse early, with nothing created, what the kernel would refuse for good inside its transaction (design D6)."""
+    if asked.connection is None:
+        return
+    tree = tree_of(asked.task.cwd)
+    booking = second_writer(ledger.entries(asked.connection, now=asked.view.now), asked.task, tree)
+    if booking is not None:
+        raise RunConflictError(
+            f"run {booking.run} already writes in {tree} (a {booking.lane} task on {booking.pool})",
+            hint=f'wait for it: run {{"run_id": "{booking.run}"}}, or pass "shared_tree": true',
+        )
+
+
+def working_folder(name: str | None, *, home: str) -> str:
+    """Return the real path of the folder to work in; never guessed (bug report B12).
+
+    Raises UsageError for one that is missing, relative, no folder, the root of the file system, or the person's home.
+    """
+    if not name:
+        raise UsageError("cwd is missing", hint="give the absolute path of the project's folder; it is never guessed")
+    folder = absolute_file(name, "cwd")
+    if not folder.is_dir():
+        raise UsageError(
+            f"cwd {name} {'is not a folder' if folder.exists() else 'does not exist'}", hint="give a folder"
+        )
+    real = os.path.realpath(folder)
+    if real == "/" or real == os.path.realpath(home):
+        what = "the root of the file system" if real == "/" else "the person's home folder"
+        raise UsageError(f"cwd {name} is {what}, no project", hint="give the folder of the project")
+    return real
+
+
+def task_text(given: RunArguments) -> str:
+    """Return the words of the task, from ``prompt`` or ``task_file``. Raises UsageError unless exactly one is given."""
+    if (given.prompt is None) == (given.task_file is None):
+        what = "the task is missing" if given.prompt is None else "the task is given twice"
+        raise UsageError(what, hint="give prompt or task_file, one of them")
+    if given.prompt is not None:
+        return given.prompt
+    file = absolute_file(given.task_file or "", "task_file")
+    try:
+        return file.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"cannot read task_file {file}: {error.strerror}", hint="give a file that exists") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"task_file {file} is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from error
+
+
+def _task(given: TaskArguments, cwd: str, prompt: str | None, names: PoolNames, independent: tuple[str, ...]) -> Task:
+    if given.lane is None:
+        raise UsageError("lane is missing", hint="analyze, build or chore")
+    more = given if isinstance(given, RunArguments) else None
+    return Task(
+        prompt=_ANY_TASK if prompt is None else prompt,
+        lane=given.lane,
+        cwd=cwd,
+        effort=given.effort,
+        reasoning=more.reasoning if more else None,
+        model=given.model,
+        pool=names.pool(given.pool) if given.pool is not None else None,
+        use_pools=tuple(names.pool(name) for name in given.use_pools),
+        avoid_pools=tuple(names.pool(name) for name in given.avoid_pools),
+        use_providers=tuple(names.provider(name) for name in given.use_providers),
+        avoid_providers=tuple(dict.fromkeys((*map(names.provider, given.avoid_providers), *independent))),
+        independent_of=tuple(given.independent_of),
+        timeout_sec=more.timeout_s if more else None,
+        shared_tree=more.shared_tree if more else False,
+    )
+
+
+def _providers_of(references: list[str], journal: Journal | None) -> tuple[str, ...]:
+    """Return the providers that did the named earlier runs."""
+    found: list[str] = []
+    for reference in references:
+        if journal is None:
+            raise UnknownNameError(f'independent_of "{reference}": nothing has been run yet', hint="leave it out")
+        name = Path(reference).parent.name if Path(reference).is_file() else reference
+        state = journal.state(journal.find(name))
+        found += [attempt.picked.provider for step in state.steps.values() for attempt in step.attempts]
+    return tuple(dict.fromkeys(found))

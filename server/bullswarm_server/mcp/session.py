@@ -1,0 +1,108 @@
+"""What every tool works with: the home, the environment, who calls, and the kernels that this server has started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bullswarm_core.caller import Caller, find_caller
+from bullswarm_core.connector import PoolProfile
+from bullswarm_core.database import open_database
+from bullswarm_core.errors import UnknownNameError, UsageError
+from bullswarm_core.home import Home
+from bullswarm_core.labels import Labels
+from bullswarm_core.runs.journal import LAST, Journal
+from bullswarm_core.runs.liveness import KernelState, kernel_state
+from bullswarm_core.runs.services import Services, utc_now
+from bullswarm_core.runs.state import RunState
+from bullswarm_core.runs.verdict_document import Document, running_document
+from bullswarm_server.launch import start_kernel
+from bullswarm_server.machine import services_for
+from bullswarm_server.mcp.waits import Client
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The server's surroundings, the same for every call."""
+
+    home: Home
+    environ: Mapping[str, str]
+    kernels: set[int] = field(default_factory=set)
+
+    def start(self, run_id: str) -> None:
+        """Start a kernel for a run; it outlives this server, which only takes its exit status off the system."""
+        self.reap()
+        self.kernels.add(start_kernel(self.home, run_id, environ=self.environ))
+
+    def reap(self) -> None:
+        """Take ended kernels off the system's list: a server that lives for days would leave a zombie for each run."""
+        for pid in tuple(self.kernels):
+            with contextlib.suppress(ChildProcessError):
+                if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                    continue
+            self.kernels.discard(pid)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a tool: the surroundings and the client that sent it."""
+
+    machine: Machine
+    client: Client
+
+    @property
+    def home(self) -> Home:
+        """The home of this bullswarm."""
+        return self.machine.home
+
+    def services(self, *, write_cache: bool) -> Services:
+        """Return the engine's services; a call that only reads passes ``write_cache`` False and leaves no trace."""
+        return services_for(self.home, self.machine.environ, write_cache=write_cache)
+
+    def caller(self, profiles: tuple[PoolProfile, ...] = ()) -> Caller:
+        """Work out who calls, from BULLSWARM_CALLER, the client's name, or the environment (design D8)."""
+        return find_caller(self.machine.environ, client_name=self.client.name or None, profiles=profiles)
+
+    def state_of(self, name: str) -> RunState:
+        """Return the state of a run by id, short id or ``last`` (the newest of this caller). Raises UnknownNameError."""
+        with self.reading() as journal:
+            if journal is None:
+                raise UnknownNameError(f'unknown run "{name}": nothing has been run yet', hint="start one with `run`")
+            caller = self.caller().provider if name == LAST else None
+            return journal.state(journal.find(name, caller=caller))
+
+    def run_of_key(self, key: str | None) -> str | None:
+        """Return the run that was lately started under an idempotency key, or None."""
+        if key is None:
+            return None
+        with self.reading() as journal:
+            return journal.of_key(key, now=utc_now()) if journal else None
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Journal | None]:
+        """Open the journal for reading; None while nothing was ever run here."""
+        connection = open_database(self.home, readonly=True)
+        try:
+            yield Journal(connection) if connection else None
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def document_of(self, state: RunState) -> Document:
+        """Return a run's verdict, or what can be said of it before."""
+        if state.finished is not None:
+            return dict(state.finished.verdict)
+        step = next(iter(state.steps.values()))
+        label = Labels.load(self.home).shown(step.current.picked.pool) if step.current else None
+        alive = kernel_state(self.home, state, now=utc_now()) is not KernelState.GONE
+        return running_document(state, kernel_alive=alive, label=label)
+
+
+def absolute_file(name: str, what: str) -> Path:
+    """Return the path of a file that an agent named. Raises UsageError for a relative one: our folder is not the agent's."""
+    if not Path(name).is_absolute() or "\0" in name:
+        raise UsageError(f'{what} "{name}" is not absolute', hint="give the whole path, from /")
+    return Path(name)

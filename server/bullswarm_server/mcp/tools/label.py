@@ -1,0 +1,64 @@
+"""`label`: show, set or clear the display label of a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio.to_thread
+from mcp_types import CallToolResult, ToolAnnotations
+
+from bullswarm_core.errors import UsageError
+from bullswarm_core.labels import Labels, clear_label, set_label
+from bullswarm_server.cli.label import SCHEMA_VERSION
+from bullswarm_server.mcp.arguments import LabelArguments
+from bullswarm_server.mcp.results import answer, clipped, fitted
+from bullswarm_server.mcp.session import Call
+from bullswarm_server.mcp.tools.tool import Tool
+from bullswarm_server.mcp.waiting import Report
+
+_MOST_ROWS = 64
+
+
+async def _label(call: Call, given: LabelArguments, _: Report) -> CallToolResult:
+    return await anyio.to_thread.run_sync(_work, call, given)
+
+
+def _work(call: Call, given: LabelArguments) -> CallToolResult:
+    if given.pool is None:
+        if given.label is not None or given.clear:
+            raise UsageError("pool is missing", hint="name the pool whose label is meant, by id or label")
+        return _shown(Labels.load(call.home).items())
+    if given.clear and given.label is not None:
+        raise UsageError("clear takes no label", hint="give one of them")
+    pool_ids = frozenset(profile.id for profile in call.services(write_cache=True).load_profiles())
+    if given.label is not None:
+        return _shown([(set_label(call.home, given.pool, given.label, pool_ids), given.label)])
+    if given.clear:
+        return _shown([(clear_label(call.home, given.pool, pool_ids)[0], None)])
+    labels = Labels.load(call.home)
+    pool_id = labels.resolve(given.pool, {*pool_ids, *dict(labels.items())})
+    return _shown([(pool_id, labels.of(pool_id))])
+
+
+def _shown(pairs: Sequence[tuple[str, str | None]]) -> CallToolResult:
+    def build(rows: int) -> CallToolResult:
+        kept = [(pool, label and clipped(label, 100)) for pool, label in pairs[:rows]]
+        lines = [f"{pool} is shown as {label}" if label else f"{pool} has no label" for pool, label in kept]
+        document = {
+            "schemaVersion": SCHEMA_VERSION,
+            "labels": [{"pool": pool, "poolLabel": label} for pool, label in kept],
+            **({"omittedLabels": len(pairs) - len(kept)} if len(kept) < len(pairs) else {}),
+        }
+        return answer(lines or ["no labels"], document)
+
+    return fitted(build, _MOST_ROWS)
+
+
+TOOL = Tool(
+    model=LabelArguments,
+    description="Show, set or clear the display label of a pool; without a pool, all labels. Set one only when asked to.",
+    annotations=ToolAnnotations(
+        read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    ),
+    work=_label,
+)

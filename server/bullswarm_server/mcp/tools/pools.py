@@ -1,0 +1,84 @@
+"""`pools`: every pool with its meters, pace, load and label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio.to_thread
+from mcp_types import CallToolResult
+
+from bullswarm_core.assemble import current_pools, routing_context
+from bullswarm_core.labels import Labels
+from bullswarm_core.routing.overview import overview
+from bullswarm_core.runs.services import utc_now
+from bullswarm_core.settings import Settings
+from bullswarm_providers.registry import load
+from bullswarm_server.cli.pools import document as pools_document
+from bullswarm_server.cli.pools import load_now
+from bullswarm_server.displays.pools import pool_lines
+from bullswarm_server.mcp.arguments import PoolsArguments
+from bullswarm_server.mcp.results import MOST_BYTES, Document, answer, clipped, fitted, size, without_empty
+from bullswarm_server.mcp.session import Call
+from bullswarm_server.mcp.tools.tool import READS, Tool
+from bullswarm_server.mcp.waiting import Report
+
+_MOST_ROWS = 64
+# Of a row, in the list of all: what a choice depends on. One pool alone is shown with every detail.
+_BULKY = ("snapshot", "spend", "tiers", "capabilities", "configDir")
+
+
+async def _pools(call: Call, given: PoolsArguments, _: Report) -> CallToolResult:
+    return await anyio.to_thread.run_sync(_show, call, given.pool)
+
+
+def _show(call: Call, only: str | None) -> CallToolResult:
+    whole, lines = pools_now(call, only)
+
+    def build(rows: int) -> CallToolResult:
+        kept = whole["pools"][:rows]
+        omitted = len(whole["pools"]) - len(kept)
+        document = {**whole, "pools": [slim(row) for row in kept]}
+        text = [clipped(line, 400) for line in lines[:rows]] or [
+            "no pool: no agent CLI was found; bullswarm doctor says why"
+        ]
+        if omitted:
+            document["omittedPools"] = omitted
+            text.append(f'… {omitted} more pools: pools {{"pool":"<id>"}} shows one')
+        return answer(text, document)
+
+    if only is not None:
+        detailed = answer(lines, {**whole, "pools": [without_empty(row) for row in whole["pools"]]})
+        if size(detailed) <= MOST_BYTES:
+            return detailed
+    return fitted(build, _MOST_ROWS)
+
+
+def pools_now(call: Call, only: str | None = None) -> tuple[Document, list[str]]:
+    """Return the document of `pools --json` and its lines, of every pool or of one. Raises UnknownNameError."""
+    now = utc_now()
+    registry = load(call.home, call.machine.environ)
+    settings, labels = Settings.load(call.home), Labels.load(call.home)
+    pools = current_pools(
+        call.home, registry.profiles, settings, now=now, labels=labels, inflight=load_now(call.home, now=now)
+    )
+    rows = [overview(pool, now=now, context=routing_context(settings)) for pool in pools]
+    if only is not None:
+        wanted = labels.resolve(only, [row.pool.id for row in rows])
+        rows = [row for row in rows if row.pool.id == wanted]
+    return pools_document(rows, registry, now=now), pool_lines(rows)
+
+
+def slim(row: dict[str, Any]) -> Document:
+    """Return a row without its details and without what is not known."""
+    kept = {key: clipped(value, 300) if isinstance(value, str) else value for key, value in row.items()}
+    load = row.get("inflight") or {}
+    kept["inflight"] = {key: load[key] for key in ("count", "remainingMinutes") if key in load}
+    return without_empty({key: value for key, value in kept.items() if key not in _BULKY})
+
+
+TOOL = Tool(
+    model=PoolsArguments,
+    description="Every pool (account) with meters, pace (surplus), load and label. For a look; `run` picks by itself.",
+    annotations=READS,
+    work=_pools,
+)

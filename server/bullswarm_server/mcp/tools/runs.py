@@ -1,0 +1,148 @@
+"""`runs`: list what was started, show one, read its output, wait for it, stop it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio.to_thread
+from mcp_types import CallToolResult
+
+from bullswarm_core.database import open_database
+from bullswarm_core.errors import UsageError
+from bullswarm_core.runs.journal import Journal, RunRow
+from bullswarm_core.runs.services import utc_now
+from bullswarm_core.runs.state import RunState
+from bullswarm_core.wire import iso
+from bullswarm_server.cli.runs import LIST_VERSION, RESULT_VERSION
+from bullswarm_server.launch import request_stop
+from bullswarm_server.mcp.arguments import RunsArguments
+from bullswarm_server.mcp.results import Document, answer, clipped, fence, fitted, path_text, without_empty
+from bullswarm_server.mcp.session import Call
+from bullswarm_server.mcp.tools.run import state_answer, wait_on
+from bullswarm_server.mcp.tools.tool import ACTS, Tool
+from bullswarm_server.mcp.verdicts import Output
+from bullswarm_server.mcp.waiting import Report
+
+# A page for reading on: text and document each carry it.
+_PAGE_BYTES = 3400
+# Long enough for a worker to be ended with its tree (5 s of grace) and judged; the stop itself needs no waiting for.
+_STOP_WAIT_SEC = 15.0
+
+
+async def _runs(call: Call, given: RunsArguments, report: Report) -> CallToolResult:
+    if given.op == "list":
+        return await anyio.to_thread.run_sync(_list, call, given.limit)
+    if given.run_id is None:
+        raise UsageError(f"run_id is missing for {given.op}", hint="give an id, a short id, or last")
+    state = await anyio.to_thread.run_sync(call.state_of, given.run_id)
+    run_id = state.created.run_id
+    if given.op == "show":
+        return await anyio.to_thread.run_sync(state_answer, call, state)
+    if given.op == "result":
+        return await anyio.to_thread.run_sync(_result, state, given.cursor)
+    if given.op == "stop":
+        await anyio.to_thread.run_sync(_stop, call, state)
+        return await wait_on(call, run_id, _STOP_WAIT_SEC if given.wait_s is None else given.wait_s, report)
+    return await wait_on(call, run_id, given.wait_s, report)
+
+
+def _list(call: Call, limit: int) -> CallToolResult:
+    rows = _rows(call, limit)
+
+    def build(count: int) -> CallToolResult:
+        kept = rows[:count]
+        document: dict[str, Any] = {"schemaVersion": LIST_VERSION, "runs": kept}
+        if len(kept) < len(rows):
+            document["omittedRuns"] = len(rows) - len(kept)
+        lines = [_line(row) for row in kept] or ["no runs yet"]
+        return answer(lines, document)
+
+    return fitted(build, len(rows))
+
+
+def _rows(call: Call, limit: int) -> list[Document]:
+    with call.reading() as journal:
+        return [_row(call, journal, row) for row in journal.rows(limit=limit)] if journal else []
+
+
+def _row(call: Call, journal: Journal, row: RunRow) -> Document:
+    document = call.document_of(journal.state(row.run_id))
+    pick = document.get("pick") or {}
+    found = {
+        "runId": row.run_id,
+        "shortId": row.short_id,
+        "state": row.outcome or document["state"],
+        "ok": document["ok"],
+        "failureKind": document.get("failureKind"),
+        "pool": pick.get("pool"),
+        "poolLabel": pick.get("poolLabel"),
+        "lane": pick.get("lane"),
+        "createdAt": iso(row.created_at),
+        "finishedAt": iso(row.finished_at) if row.finished_at else None,
+        "goal": clipped(row.goal, 80),
+        "cwd": path_text(row.cwd),
+        "caller": row.caller,
+    }
+    return without_empty(found)
+
+
+def _line(row: dict[str, Any]) -> str:
+    return f"{row['shortId']} {row['state']} [{row.get('poolLabel', '-')}] {row['goal']} (started {row['createdAt']})"
+
+
+def _result(state: RunState, cursor: int) -> CallToolResult:
+    if state.finished is None:
+        raise UsageError(
+            f"run {state.created.short_id} has no result yet",
+            hint=f'run {{"run_id":"{state.created.short_id}"}} waits for it',
+        )
+    verdict = state.finished.verdict
+    output = Output(verdict.get("outFile"), verdict.get("excerpt"))
+    name = state.created.short_id
+
+    def build(budget: int) -> CallToolResult:
+        text, after = output.page(cursor, budget)
+        more = after if after < output.size else None
+        follow = f'runs {{"op":"result","run_id":"{name}","cursor":{more}}} reads on' if more else None
+        fenced = fence(text)
+        document = {
+            "schemaVersion": RESULT_VERSION,
+            "runId": state.created.run_id,
+            "shortId": name,
+            "ok": verdict["ok"],
+            "outFile": path_text(verdict.get("outFile")),
+            "outBytes": output.size,
+            "cursor": more,
+            "next": follow,
+            "text": fenced,
+        }
+        head = (
+            f"bytes {min(cursor, output.size)} to {after} of {output.size} of run {name}"
+            if output.size
+            else "there is no output"
+        )
+        return answer([line for line in (head, follow and f"next: {follow}", fenced) if line], without_empty(document))
+
+    return fitted(build, _PAGE_BYTES)
+
+
+def _stop(call: Call, state: RunState) -> None:
+    if state.finished is not None:
+        return
+    connection = open_database(call.home)
+    try:
+        request_stop(connection, Journal(connection).state(state.created.run_id), by="runs stop", now=utc_now())
+    finally:
+        connection.close()
+
+
+TOOL = Tool(
+    model=RunsArguments,
+    description=(
+        "What was started: list; show one; result (its output, from cursor on); wait; stop (ends the worker and all it "
+        "started; its files stay)."
+    ),
+    # `stop` ends only work that bullswarm started, and `wait` may start a kernel again: neither read-only nor destructive.
+    annotations=ACTS,
+    work=_runs,
+)

@@ -1,0 +1,154 @@
+"""A run as a tool's answer: the verdict, or how far it is, with the beginning of the output and where to read on."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mcp_types import CallToolResult
+
+from bullswarm_server.displays.verdict import verdict_lines
+from bullswarm_server.mcp.results import Document, answer, clipped, fence, fitted, page, path_text, without_empty
+from bullswarm_server.mcp.waiting import progress_line
+
+# Shown with a verdict; twice this (text and document) leaves room for everything else within 8 KB.
+EXCERPT_BYTES = 1600
+_SHOWN_FILES = 15
+_SHOWN_NOTES = 4
+_NOTE_LENGTH = 240
+_PICK_KEYS = ("pool", "poolLabel", "provider", "lane", "effort", "model")
+_PLAIN_KEYS = (
+    "schemaVersion", "runId", "shortId", "state", "ok", "failureKind", "backAt", "backAtSource", "attribution",
+    "confinement", "billing", "takenOver", "answerCheck", "createdAt", "startedAt", "finishedAt",
+)  # fmt: skip
+
+
+def verdict_answer(verdict: Document, *, cursor: int = 0, most: int = EXCERPT_BYTES, **more: Any) -> CallToolResult:
+    """Answer with a finished run: its verdict and a page of its output from ``cursor`` on."""
+    output = Output(verdict.get("outFile"), verdict.get("excerpt"))
+    nonce = secrets.token_hex(6)
+
+    def build(budget: int) -> CallToolResult:
+        text, after = output.page(cursor, budget)
+        fenced = fence(text, nonce=nonce) if text else None
+        follow = _read_on(verdict, after) if text and after < output.size else None
+        document = {
+            **_slim(verdict),
+            **more,
+            "output": fenced,
+            "cursor": after if follow else None,
+            "next": follow,
+        }
+        lines = verdict_lines(_for_text(verdict))
+        if follow:
+            lines.insert(1, f"next: {follow}")
+        return answer([*map(_whole_line, lines), *([fenced] if fenced else [])], without_empty(document))
+
+    return fitted(build, most)
+
+
+def running_answer(
+    verdict: Document, signs: Mapping[str, Any], *, waited_sec: float | None, tip: str | None = None
+) -> CallToolResult:
+    """Answer with a run that goes on: what is known, the wait that was applied, and what to call next."""
+    name = verdict["shortId"]
+    gone = verdict["state"] == "kernel-gone"
+    wait = f'run {{"run_id":"{name}"}} waits on'
+    following = (
+        f'{wait}{" and starts its kernel again" if gone else ""}; runs {{"op":"stop","run_id":"{name}"}} stops the work'
+    )
+    if tip:
+        following = f"{following}. {tip}"
+    document = {
+        **_slim(verdict),
+        "effectiveWaitSec": waited_sec,
+        "progress": without_empty(signs),
+        "next": following,
+    }
+    lines = [
+        f"{str(verdict['state']).upper()} {name}: {progress_line(dict(signs))}",
+        f"next: {following}",
+        f"run: {verdict['runId']} in {path_text(verdict['cwd'])}",
+    ]
+    if waited_sec is not None:
+        lines.append(f"waited {waited_sec:g} s")
+    return answer(lines, {**without_empty(document), "ok": None})
+
+
+class Output:
+    """The output of a finished run; when its file is gone, the excerpt that the verdict keeps."""
+
+    def __init__(self, path: str | None, excerpt: str | None) -> None:
+        self._path = Path(path) if path else None
+        self._kept = (excerpt or "").encode("utf-8", "replace")
+        try:
+            self.size = self._path.stat().st_size if self._path else 0
+        except OSError:
+            self._path, self.size = None, len(self._kept)
+
+    def page(self, start: int, most: int) -> tuple[str, int]:
+        """Return text from byte ``start`` on and the byte after it."""
+        return page(self._read, start, most) if start < self.size else ("", self.size)
+
+    def _read(self, place: int, count: int) -> bytes:
+        if self._path is None:
+            return self._kept[place : place + count]
+        try:
+            with self._path.open("rb") as file:
+                file.seek(place)
+                return file.read(count)
+        except OSError:
+            return self._kept[place : place + count]
+
+
+def _read_on(verdict: Mapping[str, Any], after: int) -> str:
+    return f'runs {{"op":"result","run_id":"{verdict["shortId"]}","cursor":{after}}} reads on'
+
+
+def _slim(verdict: Mapping[str, Any]) -> Document:
+    """Return the verdict without what only a person at the machine needs; `runs show --json` has all of it."""
+    meta = verdict.get("meta") or {}
+    changed = [clipped(name, _NOTE_LENGTH) for name in verdict.get("changedFiles") or ()]
+    total = verdict.get("changedFileCount") or len(changed)
+    return {
+        **{key: verdict.get(key) for key in _PLAIN_KEYS},
+        "why": clipped(verdict.get("why") or ""),
+        "pick": {key: (verdict.get("pick") or {}).get(key) for key in _PICK_KEYS} if verdict.get("pick") else None,
+        "routeWhy": clipped(verdict["routeWhy"], 400) if verdict.get("routeWhy") else None,
+        "cwd": path_text(verdict.get("cwd")),
+        "changedFiles": changed[:_SHOWN_FILES],
+        "changedFileCount": total or None,
+        "commits": [clipped(name, 60) for name in (verdict.get("commits") or ())[:_SHOWN_NOTES]],
+        "deniedCount": len(verdict.get("denied") or ()) or None,
+        "notes": _notes(verdict),
+        "outFile": path_text(verdict.get("outFile")),
+        "outBytes": verdict.get("outBytes"),
+        "wallSec": meta.get("wallSec"),
+        "usage": without_empty(meta.get("usage") or {}),
+    }
+
+
+def _notes(verdict: Mapping[str, Any]) -> list[str]:
+    notes = [*(note["text"] for note in verdict.get("notes") or ()), *(verdict.get("launchNotes") or ())]
+    return [clipped(note, _NOTE_LENGTH) for note in notes[:_SHOWN_NOTES]]
+
+
+def _for_text(verdict: Mapping[str, Any]) -> Document:
+    """Return what the lines for people are made of, each text bounded; the output follows them, fenced."""
+    changed = list(verdict.get("changedFiles") or ())
+    return {
+        **verdict,
+        "why": clipped(verdict.get("why") or ""),
+        "routeWhy": clipped(verdict["routeWhy"], 400) if verdict.get("routeWhy") else None,
+        "notes": [],
+        "launchNotes": _notes(verdict),
+        "changedFiles": [clipped(name, 120) for name in changed],
+        "outFile": path_text(verdict.get("outFile")),
+        "excerpt": None,
+    }
+
+
+def _whole_line(line: str) -> str:
+    return clipped(line, 1400)
