@@ -100,7 +100,7 @@ def test_a_class_does_what_the_standard_one_does(
     ours, theirs = (class_of(maker, *definition) for maker in (values, dataclasses))
     assert ours.__slots__ == theirs.__slots__
     assert ours.__match_args__ == theirs.__match_args__
-    # In either order: a constructor is made when it is asked for, by a look at it or by a call.
+    # A look at a constructor compiles it; without one the first values are filled in field by field.
     if data.draw(st.booleans()):
         assert str(inspect.signature(ours)) == str(inspect.signature(theirs))
     positional = data.draw(st.lists(contents, max_size=3))
@@ -136,6 +136,29 @@ def test_inheritance_defaults_and_checks(name: str, size: int) -> None:
     assert repr(made) == f"Derived(name={name!r}, size={size}, parts=())"
     for copied in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
         assert copied == made and type(copied) is Derived
+
+
+def test_the_first_values_are_as_all_the_others() -> None:
+    kind = class_of(values, {"a": FieldPlan("none", True), "b": FieldPlan("factory", True)}, {"frozen": True})
+    found = [kind(number, b=[number]) for number in range(100)]
+    assert found == [kind(a=number, b=[number]) for number in range(100)]
+    assert repr(found[0]) == "Made(a=0, b=[0])"
+
+
+@pytest.mark.parametrize("used", [0, 100])
+def test_a_wrong_call_is_explained_by_python_itself(used: int) -> None:
+    kind = class_of(values, {"a": FieldPlan("none", True), "b": FieldPlan("value", True)}, {"frozen": True})
+    for number in range(used):
+        kind(number)
+    wrong: list[tuple[tuple[int, ...], dict[str, int], str]] = [
+        ((), {}, "missing 1 required positional argument: 'a'"),
+        ((1, 2, 3), {}, "takes from 2 to 3 positional arguments but 4 were given"),
+        ((1,), {"a": 1}, "got multiple values for argument 'a'"),
+        ((1,), {"c": 1}, "got an unexpected keyword argument 'c'"),
+    ]
+    for given_values, named, message in wrong:
+        with pytest.raises(TypeError, match=message):
+            kind(*given_values, **named)
 
 
 def test_a_class_pattern_takes_a_value_apart() -> None:
