@@ -32,6 +32,8 @@ _LATER_LOOKS_SEC = 0.2
 _EARLY_SEC = 3.0
 # A kernel that dies again and again has a fault that another start won't cure; its log says which.
 _MOST_KERNEL_STARTS = 3
+# One run takes some 200 kB of journal and files before its worker says a word; a full disk takes no log line either.
+_LITTLE_SPACE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,13 @@ def _last_line(log: Path) -> str:
         lines = log.read_text("utf-8", "replace").splitlines()
     except OSError:
         return "it left no log"
-    return next((line.strip()[:500] for line in reversed(lines) if line.strip()), "it said nothing")
+    return next((line.strip()[:500] for line in reversed(lines) if line.strip()), _why_silent(log))
+
+
+def _why_silent(log: Path) -> str:
+    disk = os.statvfs(log.parent)
+    free = disk.f_bavail * disk.f_frsize
+    return f"the disk is full ({free // 1024} kB are free)" if free < _LITTLE_SPACE else "it said nothing"
 
 
 def _exists(pid: int) -> bool:

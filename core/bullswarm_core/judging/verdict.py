@@ -97,6 +97,17 @@ def _refused_in_place_of_an_answer(facts: JudgeInput) -> _Finding | None:
     return _refused(facts)
 
 
+def _output_lost(facts: JudgeInput) -> _Finding | None:
+    """A disk that refused the output leaves no last word: what was kept may look like an answer and be half of one."""
+    ended, stream = facts.exit, facts.stream
+    if not ended.capture_error or ended.exit_code not in (0, None) or ended.signal or stream.terminal_error:
+        return None
+    if stream.terminal and (facts.lane != "analyze" or content_problem(facts) is None):
+        return None
+    lost = f"output lost: {_quoted(ended.capture_error)} ({ended.dropped_bytes} bytes are in no file)"
+    return _Finding("runtime", f"{lost} · free disk space, then run again")
+
+
 def _done(facts: JudgeInput) -> _Finding | None:
     if not ended_well(facts) or content_problem(facts) is not None:
         return None
@@ -223,6 +234,7 @@ _RULES: tuple[Callable[[JudgeInput], _Finding | None], ...] = (
     _stopped,
     _never_started,
     _refused_in_place_of_an_answer,
+    _output_lost,
     _done,
     _refused,
     _stopped_on_a_limit,

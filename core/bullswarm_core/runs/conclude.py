@@ -5,9 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, cast
 
 from bullswarm_core.connector import PoolProfile, Signatures
+from bullswarm_core.errors import StorageError
 from bullswarm_core.home import write_bytes_atomic
 from bullswarm_core.judging.channel import with_channel
 from bullswarm_core.judging.deliverable import DeliverableFacts, attribute
@@ -72,7 +74,7 @@ class Ended:
 
 
 def conclude(ended: Ended) -> Conclusion:
-    """Judge an attempt and write its output file. Raises StorageError when the output can't be written."""
+    """Judge an attempt and write its output file; an answer that the disk refuses is a failure of ours, and said so."""
     now = ended.services.now()
     stream = _whole_stream(ended)
     failed = declared_failure(stream, ended.exit)
@@ -100,7 +102,11 @@ def conclude(ended: Ended) -> Conclusion:
     if judgement.failure_kind == "quota" and notice is not None:
         # Seed: a pool that can't be read counts as full until its reset, if that reset is named or measured.
         note_refusal(ended.services.home, ended.picked.pool, notice, now=now)
-    output = _write_output(ended, stream)
+    output = None
+    try:
+        output = _write_output(ended, stream)
+    except StorageError as error:
+        judgement = _not_written(ended, judgement, error)
     return Conclusion(
         judgement=judgement,
         meta=_meta(ended, stream, output),
@@ -167,9 +173,23 @@ def _write_output(ended: Ended, stream: StreamFacts) -> str | None:
     return str(ended.files.output)
 
 
+def _not_written(ended: Ended, judgement: Judgement, error: StorageError) -> Judgement:
+    """Say that the answer is in no file of its own; the lines in which the worker gave it are kept."""
+    return replace(
+        judgement,
+        ok=False,
+        failure_kind="runtime" if judgement.ok else judgement.failure_kind,
+        why=f"{error} · the answer stands in {_stream_file(ended)}" if judgement.ok else f"{judgement.why} · {error}",
+        content_usable_despite_exit=judgement.ok or judgement.content_usable_despite_exit,
+    )
+
+
+def _stream_file(ended: Ended) -> Path | None:
+    return next((path for path in (ended.files.stream, ended.files.stdout) if path.exists()), None)
+
+
 def _meta(ended: Ended, stream: StreamFacts, output: str | None) -> dict[str, Any]:
-    exit_, files = ended.exit, ended.files
-    stream_file = next((path for path in (files.stream, files.stdout) if path.exists()), None)
+    exit_, files, stream_file = ended.exit, ended.files, _stream_file(ended)
     return {
         "pool": ended.picked.pool,
         "model": stream.model or ended.picked.model,
