@@ -26,6 +26,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "runs": ("runs", "list, show, result, wait, stop or resume what was started"),
     "assignments": ("assignments", "what is in flight now, across every bullswarm process"),
     "strategy": ("strategy", "what you decided: pools on or off, rungs, assignments, subscriptions"),
+    "integrate": ("integrate", "set up Claude Code, Codex, OpenCode and Grok to call bullswarm"),
     "setup": ("setup", "find the agent CLIs of this machine and record your choices"),
     "doctor": ("doctor", "check this installation, a line per check with its fix"),
     "provider": ("provider", "list, validate, scaffold, probe, enable or disable providers"),

@@ -1,0 +1,60 @@
+"""The texts of the person's files while an integration is planned: read once, changed in memory, nothing written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bullswarm_core.values import dataclass
+from bullswarm_server.integrate.errors import IntegrationError, TextError
+from bullswarm_server.integrate.person import PersonsFile, check_writable, read
+
+# What may hold a key is made for its owner only; what is only read by agents is made as editors make it.
+PRIVATE, OPEN = 0o600, 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file that is to change: as it was read, and its new text (None: it goes)."""
+
+    file: PersonsFile
+    text: str | None
+
+    @property
+    def data(self) -> bytes | None:
+        """The new bytes; None when the file goes."""
+        return None if self.text is None else self.file.encoded(self.text)
+
+
+class Workspace:
+    """Files by path; ``roots`` are the folders that links may lead into."""
+
+    def __init__(self, roots: tuple[Path, ...]) -> None:
+        self.roots = roots
+        self._files: dict[Path, PersonsFile] = {}
+        self._texts: dict[Path, str | None] = {}
+
+    def text(self, path: Path, *, mode: int = PRIVATE) -> str | None:
+        """Return the text as it would be now; None without a file. Raises IntegrationError where it can't be read."""
+        if path not in self._texts:
+            file = read(path, roots=self.roots, new_mode=mode)
+            self._files[path] = file
+            self._texts[path] = file.text
+        return self._texts[path]
+
+    def put(self, path: Path, text: str | None) -> None:
+        """Change the text, in memory only; raise IntegrationError for a file that can't be written."""
+        if text != self.text(path):
+            check_writable(self._files[path])
+            self._texts[path] = text
+
+    def changes(self) -> tuple[Change, ...]:
+        """Return every file whose text is another now than on disk."""
+        return tuple(
+            Change(file, self._texts[path]) for path, file in self._files.items() if file.text != self._texts[path]
+        )
+
+
+def in_file(path: Path, error: TextError) -> IntegrationError:
+    """Name the file and the line of what can't be read or edited in it."""
+    where = f"{path} line {error.line}" if error.line is not None else f"{path}"
+    return IntegrationError(f"{where}: {error.message}", hint="correct it by hand, then try again; nothing was written")
