@@ -136,7 +136,7 @@ def _fenced(text: str, *, whole: bool) -> list[str]:
 def _delegated(call: Call, task: Task) -> list[dict[str, Any]]:
     """Start the process that starts the run and waits for it; return what it told, a line an event."""
     import json
-    import signal
+    import signal  # subprocess needs it anyway
     import subprocess
     import sys
 

@@ -81,7 +81,11 @@ def _is_no_caller(environ: Mapping[str, str]) -> bool:
 
 
 def _set_deadline() -> None:
-    import signal
+    # Not `signal`, which makes enums of its numbers: 8 ms on every shell command of a session.
+    try:
+        import _signal as signal  # type: ignore[import-not-found]
+    except ImportError:  # only CPython has it
+        import signal
 
     signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
     signal.setitimer(signal.ITIMER_REAL, DEADLINE_SEC)
