@@ -10,7 +10,7 @@ from pathlib import Path
 from bullswarm_core.errors import BullswarmError, StorageError
 from bullswarm_server.integrate.errors import IntegrationError
 from bullswarm_server.integrate.parts import Notes
-from bullswarm_server.integrate.person import PersonsFile, remove_file, replace_file
+from bullswarm_server.integrate.person import PersonsFile, remove_file, remove_folders, replace_file
 from bullswarm_server.integrate.plan import Plan
 from bullswarm_server.integrate.record import Record
 from bullswarm_server.integrate.workspace import Change
@@ -29,17 +29,15 @@ def apply_plan(plan: Plan, *, installing: bool, record: Record, now: datetime) -
         for change in plan.changes:
             backup = _backed_up(change, record, now=now)
             done.append((change, [], backup))
-            done[-1][1].extend(_write(change, record))
+            done[-1][1].extend(_write(change))
         for change, folders, backup in done:
             _note(change, folders, backup, _notes_of(plan, change), record, installing=installing)
         record.save()
     except (BullswarmError, OSError):
         _take_back(done)
         raise
-    for change, _, _ in done if not installing else ():
-        _drop_needless_backups(change, record)
-        record.drop(change.file.path)
-    record.save()
+    if not installing:
+        _clean_up([change for change, _, _ in done], record)
     return tuple(backup for _, _, backup in done if backup is not None and backup.exists())
 
 
@@ -57,9 +55,9 @@ def _check_unchanged(file: PersonsFile) -> None:
         raise IntegrationError(f"{file.path} was changed by another program just now", hint="run it again")
 
 
-def _write(change: Change, record: Record) -> list[Path]:
+def _write(change: Change) -> list[Path]:
     if change.data is None:
-        remove_file(change.file, record.folders(change.file.path))
+        remove_file(change.file, [])
         return []
     return replace_file(change.file, change.data)
 
@@ -101,6 +99,15 @@ def _note(
         record.keep(change.file.path, parts, data=change.data, folders=folders, backup=backup)
     elif backup is not None:
         record.keep(change.file.path, {}, data=change.file.data or b"", folders=[], backup=backup)
+
+
+def _clean_up(changes: list[Change], record: Record) -> None:
+    # A folder is empty only when the last of its files is gone, whichever of them it was made for.
+    remove_folders([folder for change in changes for folder in record.folders(change.file.path)])
+    for change in changes:
+        _drop_needless_backups(change, record)
+        record.drop(change.file.path)
+    record.save()
 
 
 def _drop_needless_backups(change: Change, record: Record) -> None:
