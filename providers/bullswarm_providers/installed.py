@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +15,41 @@ from bullswarm_core.errors import BullswarmError, ConnectorError
 from bullswarm_core.home import Home, read_json, write_json
 from bullswarm_providers.registry import GROUP, Loaded
 
+# Two installations that share a home, and a server that was started in another folder, must not undo each other's answer.
+_KEPT = 8
+
 
 def entry_points(home: Home, *, write_cache: bool) -> tuple[tuple[str, str], ...]:
     """Name each registered provider and the module that it points to, from the cache while the import path stays."""
     key = _import_path_state()
     cache = home.cache_dir / "entry-points.json"
+    kept = _kept(cache)
+    for answer in kept:
+        if answer["key"] == key:
+            return tuple((str(name), str(value)) for name, value in answer["entries"])
+    entries = _ask()
+    if write_cache:
+        answers = [{"key": key, "entries": [list(entry) for entry in entries]}, *kept]
+        with suppress(BullswarmError, OSError):
+            write_json(cache, answers[:_KEPT])
+    return entries
+
+
+def _kept(cache: Path) -> list[dict[str, Any]]:
+    """Read the answers of before; whatever can't be understood is none."""
     try:
         kept = read_json(cache)
     except BullswarmError:
-        kept = None
-    if isinstance(kept, dict) and kept.get("key") == key:
-        return tuple((str(name), str(value)) for name, value in kept.get("entries", []))
-    entries = _ask()
-    if write_cache:
-        try:
-            write_json(cache, {"key": key, "entries": [list(entry) for entry in entries]})
-        except (BullswarmError, OSError):
-            return entries
-    return entries
+        return []
+    found = kept if isinstance(kept, list) else []
+    return [
+        answer
+        for answer in found
+        if isinstance(answer, dict)
+        and isinstance(answer.get("key"), list)
+        and isinstance(answer.get("entries"), list)
+        and all(isinstance(entry, list) and len(entry) == 2 for entry in answer["entries"])
+    ]
 
 
 def load_entry_point(value: str, *, home: Home, write_cache: bool) -> Loaded:

@@ -7,6 +7,7 @@ Exit codes: 0 good · 1 the work failed · 2 the call was wrong and nothing happ
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -62,8 +63,19 @@ def help_text() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one `bullswarm` command and return its exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    """Run one `bullswarm` command and return its exit code; without ``arguments`` the process is there for it alone."""
+    if arguments is not None:
+        return _command(list(arguments))
+    # What a start imports stays to the end: looking for garbage in it, on the way in and on the way out, took an eighth
+    # of `pools`.
+    gc.disable()
+    code = _command(sys.argv[1:])
+    gc.disable()
+    gc.freeze()
+    return code
+
+
+def _command(words: list[str]) -> int:
     _speak_utf8(sys.stdout, sys.stderr)
     if sys.platform == "win32":
         sys.stderr.write("bullswarm: Windows is not supported · run it inside WSL\n")
@@ -114,6 +126,9 @@ def _call(module: str, arguments: list[str], *, environ: Mapping[str, str], out:
     from bullswarm_server.cli.context import CommandContext
 
     verb = import_module(f"bullswarm_server.cli.{module}")
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
     colour = out.isatty() and "NO_COLOR" not in environ and environ.get("TERM") != "dumb"
     try:
         root = environ.get("BULLSWARM_HOME")
