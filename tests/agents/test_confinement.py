@@ -217,3 +217,24 @@ def test_the_empty_folders_that_codex_makes_are_no_work(make_machine: MachineMak
     machine.turns[:] = [CODEX.run_shell("true"), say("Done.")]
     outcome = machine.run(lane="build", folder=plain)
     assert (outcome.kind, outcome.verdict["changedFiles"]) == ("not-produced", []), (outcome, list(plain.iterdir()))
+
+
+def test_a_linked_worktree_shares_nothing_that_a_worker_can_write(make_machine: MachineMaker) -> None:
+    """The repository of a linked worktree lies outside of it: git reads there, and no branch of the person moves."""
+    machine = make_machine(CLAUDE, [])
+    committed_project(machine)
+    tree = machine.root / "linked tree"
+    git = ["git", "-C", str(machine.project), "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    environ = {"PATH": SYSTEM_PATH, "HOME": str(machine.home)}
+    subprocess.run([*git, "worktree", "add", "-q", "-b", "side", str(tree)], check=True, env=environ)
+    commit = "git add -A && git -c user.name=W -c user.email=w@example.org commit -q -m w"
+    machine.turns[:] = [
+        CLAUDE.run_shell(f"echo new > new.txt; git status --short; git log --oneline; {commit}"),
+        say("I wrote new.txt."),
+    ]
+    outcome = machine.run(lane="build", folder=tree)
+    assert outcome.verdict["ok"], outcome
+    assert (outcome.verdict["changedFiles"], outcome.verdict["commits"]) == (["new.txt"], [])
+    told = heard(machine)
+    assert "?? new.txt" in told and "the first commit" in told
+    assert [tool for tool, _reason in refused(outcome)] == ["Bash"]
