@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bullswarm_core.connector import PoolProfile
 from bullswarm_core.errors import UsageError
+from bullswarm_core.paths import expand_path
 from bullswarm_core.values import dataclass
 from bullswarm_core.workers.environment import CALLER_VARIABLE, DEPTH_VARIABLE, read_depth
 
@@ -147,8 +148,5 @@ def _account(provider: str, environ: Mapping[str, str], profiles: Sequence[PoolP
 def _folder_of(profile: PoolProfile, environ: Mapping[str, str]) -> str | None:
     folder = profile.connector.config_folder
     named = environ.get(folder.variable) if folder.variable else None
-    chosen = named or folder.default
-    if chosen is None:
-        return None
-    home = environ.get("HOME") or "~"
-    return os.path.realpath(home + chosen[1:] if chosen.startswith("~/") else chosen)
+    path = expand_path(named or folder.default or "", environ)
+    return os.path.realpath(path) if path else None

@@ -97,3 +97,16 @@ def test_depth_is_counted_up_to_its_limit() -> None:
 def test_a_depth_that_is_no_number_is_refused_not_taken_for_zero(text: str) -> None:
     with pytest.raises(UsageError, match="BULLSWARM_DEPTH"):
         check_depth({"BULLSWARM_DEPTH": text})
+
+
+@pytest.mark.parametrize(
+    ("more", "folder"), [({}, ".config/opencode"), ({"XDG_CONFIG_HOME": "{home}/x"}, "x/opencode")]
+)
+def test_a_folder_that_depends_on_a_variable_is_the_callers_too(
+    own_home: Path, more: dict[str, str], folder: str
+) -> None:
+    where = ConfigFolder("OPENCODE_CONFIG_DIR", "${XDG_CONFIG_HOME:-~/.config}/opencode")
+    connector = Connector("opencode", "OpenCode", "opencode", config_folder=where)
+    pool = PoolProfile("opencode", connector, "/bin/opencode", config_dir=str(own_home / folder))
+    environ = home_and(**{name: value.format(home=own_home) for name, value in more.items()})
+    assert find_caller(environ, client_name="opencode", profiles=[pool]).pool_id == "opencode"
