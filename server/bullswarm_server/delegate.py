@@ -26,6 +26,7 @@ from bullswarm_core.runs.state import RunState
 Tell = Callable[..., None]
 # The hook shows 12,000 characters; a letter takes up to four bytes.
 _ANSWER_BYTES = 48_000
+_NEVER_STARTED = "never-started"
 
 
 def main() -> int:
@@ -83,7 +84,8 @@ def delegate(request: Mapping[str, Any], home: Home, environ: Mapping[str, str],
 
 def worker_started(state: RunState) -> bool:
     """Tell whether a worker process ever began: from then on the task may have been done in part."""
-    return any(attempt.launched is not None for step in state.steps.values() for attempt in step.attempts)
+    launched = (attempt for step in state.steps.values() for attempt in step.attempts if attempt.launched is not None)
+    return any(item.finished is None or item.finished.meta.get("endReason") != _NEVER_STARTED for item in launched)
 
 
 def _options(request: Mapping[str, Any], context: Any) -> argparse.Namespace:

@@ -97,15 +97,25 @@ FORGET = "import os; p = os.environ['BULLSWARM_HOME'] + '/meters/claude-code.jso
 @pytest.mark.parametrize("what", sorted(EVENTS))
 def test_a_hook_imports_nothing_slow(environment: dict[str, str], what: str) -> None:
     words, payload = EVENTS[what]
-    listing = f"import atexit, json, sys\natexit.register(lambda: sys.stderr.write('MODULES' + json.dumps([*sys.modules])))\n{HOOK}"
+    tell = "atexit.register(lambda: sys.stderr.write('MODULES' + json.dumps([*sys.modules])))"
+    listing = f"import atexit, json, sys\n{tell}\n{HOOK}"
     given = json.dumps({"hook_event_name": words[1], **payload})
     done = subprocess.run(
-        [sys.executable, "-c", listing, *words], env=environment, input=given, capture_output=True, text=True, check=True
+        [sys.executable, "-c", listing, *words],
+        env=environment,
+        input=given,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     modules = json.loads(done.stderr.rpartition("MODULES")[2])
     assert "bullswarm_hooks.main" in modules
     # The interpreter itself imports some of them where it was installed with start-up files of its own.
     own = subprocess.run(
-        [sys.executable, "-c", "import sys; print(*sys.modules)"], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", "import sys; print(*sys.modules)"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert [name for name in FORBIDDEN if name in modules and name not in own.stdout.split()] == []

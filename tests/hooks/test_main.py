@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bullswarm_hooks import answers
-from bullswarm_hooks.call import Call
-from bullswarm_hooks.main import AGENTS, LARGEST_INPUT_BYTES, answer
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.hooks.state import hook, hook_state_document, write_state
+
+from bullswarm_hooks import answers
+from bullswarm_hooks.call import Call
+from bullswarm_hooks.main import AGENTS, LARGEST_INPUT_BYTES, answer
 
 EVENTS = ("SessionStart", "PreToolUse", "PostToolUse")
 # As Claude Code 2.1.332 and Codex 0.171.0 sent them.
@@ -82,14 +83,17 @@ def test_a_huge_input_is_read_to_its_end(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("claude",), ("grok", "PreToolUse"), ("claude", "Stop"), ("claude", "PreToolUse", "more"), ("--help", "x")]
+    "words",
+    [(), ("claude",), ("grok", "PreToolUse"), ("claude", "Stop"), ("claude", "PreToolUse", "more"), ("--help", "x")],
 )
 def test_a_call_that_is_not_ours_is_silence(home: Path, words: tuple[str, ...]) -> None:
     done = hook(*words, given=json.dumps({**OWN_PIN, "hook_event_name": "Stop"}).encode())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-@pytest.mark.parametrize("environ", [{"BULLSWARM_DEPTH": "1"}, {"BULLSWARM_DEPTH": "x"}, {"GROK_HOOK_EVENT": "pre_tool_use"}])
+@pytest.mark.parametrize(
+    "environ", [{"BULLSWARM_DEPTH": "1"}, {"BULLSWARM_DEPTH": "x"}, {"GROK_HOOK_EVENT": "pre_tool_use"}]
+)
 def test_in_a_worker_and_in_grok_everything_is_silent(home: Path, environ: dict[str, str]) -> None:
     for event in EVENTS:
         done = hook("claude", event, given=json.dumps({**OWN_PIN, "hook_event_name": event}).encode(), environ=environ)
@@ -121,7 +125,7 @@ def _break(file: Path, how: str) -> None:
     [
         "absent", "fifo", "folder", "huge", "", "{", "[]", '{"schemaVersion": "bullswarm.hook-state.v2"}',
         '{"schemaVersion": "bullswarm.hook-state.v1"}', '{"schemaVersion": "bullswarm.hook-state.v1", "at": "yesterday"}',
-        '{"schemaVersion": "bullswarm.hook-state.v1", "at": "2026-01-01T00:00:00Z", "pools": {"a": 1}, "runs": 3, "accounts": []}',
+        '{"schemaVersion": "bullswarm.hook-state.v1", "at": "2026-01-01T00:00:00Z", "pools": {"a": 1}, "runs": 3}',
         '{"schemaVersion": "bullswarm.hook-state.v1", "at": "2026-01-01T00:00:00Z", "pools": [null, {"pool": 3}, {"pool": "x", '
         '"windows": [1, {"kind": "5h", "usedPct": "a"}], "surplus": "much", "poolLabel": 4}], "runs": [{"shortId": "a"}]}',
     ],
@@ -148,7 +152,10 @@ def test_an_input_that_never_ends_meets_the_deadline(home: Path) -> None:
     code = "import sys; from bullswarm_hooks import main; main.DEADLINE_SEC = 0.3; sys.exit(main.main())"
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     with subprocess.Popen(
-        [sys.executable, "-c", code, "claude", "SessionStart"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ
+        [sys.executable, "-c", code, "claude", "SessionStart"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environ,
     ) as process:
         assert process.wait(timeout=20) == 0
         assert process.stdout is not None and process.stdout.read() == b""
@@ -172,13 +179,17 @@ def test_a_closed_output_is_no_error(home: Path) -> None:
 @given(
     agent=st.sampled_from(sorted(AGENTS)),
     event=st.sampled_from(EVENTS),
-    payload=st.dictionaries(st.sampled_from(["session_id", "tool_name", "tool_input", "tool_response", "cwd"]), json_values),
+    payload=st.dictionaries(
+        st.sampled_from(["session_id", "tool_name", "tool_input", "tool_response", "cwd"]), json_values
+    ),
     tool=st.sampled_from(["Bash", "Agent", "mcp__bullswarm__run", "bullswarm_run", "spawn_agent", "task", ""]),
 )
 def test_any_payload_gets_a_document_of_its_event_or_none(
     agent: str, event: str, payload: dict[str, Any], tool: str
 ) -> None:
-    said = answer(Call(agent, event, {"tool_name": tool, **payload}, {"BULLSWARM_HOME": "/nonexistent", "HOME": "/nonexistent"}))
+    said = answer(
+        Call(agent, event, {"tool_name": tool, **payload}, {"BULLSWARM_HOME": "/nonexistent", "HOME": "/nonexistent"})
+    )
     if said is not None:
         _check_shape(event, said)
 

@@ -3,9 +3,10 @@
 import shlex
 
 import pytest
-from bullswarm_hooks.shell import bullswarm_commands, quoted, with_variable
 from hypothesis import given
 from hypothesis import strategies as st
+
+from bullswarm_hooks.shell import bullswarm_commands, quoted, with_variable
 
 
 def told(text: str) -> str:
@@ -28,7 +29,8 @@ SET = "BULLSWARM_CALLER=claude-code:acme"
         (">out bullswarm run x", f">out {SET} bullswarm run x"),
         ("bullswarm \\\n  run x", f"{SET} bullswarm \\\n  run x"),
         ('bullswarm run --prompt "$(cat task.md)"', f'{SET} bullswarm run --prompt "$(cat task.md)"'),
-        ("bullswarm run --task-file - <<'EOF'\nbullswarm run in text\nEOF", f"{SET} bullswarm run --task-file - <<'EOF'\nbullswarm run in text\nEOF"),
+        ("bullswarm run --task-file - <<'EOF'\nbullswarm run in text\nEOF",
+         f"{SET} bullswarm run --task-file - <<'EOF'\nbullswarm run in text\nEOF"),
         ("bullswarm run x # bullswarm run y", f"{SET} bullswarm run x # bullswarm run y"),
     ],
 )  # fmt: skip

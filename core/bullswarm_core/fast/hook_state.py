@@ -153,14 +153,14 @@ def load(environ: Mapping[str, str]) -> HookState | None:
 
 
 def number(value: object) -> float | None:
-    """Return a finite number, else None."""
+    """Return a number that can be a percentage, a surplus or a Unix time, else None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
         found = float(value)
     except OverflowError:
         return None
-    return found if abs(found) < 1e9 else None
+    return found if abs(found) < 1e12 else None
 
 
 def _entries(listed: object, key: str) -> list[dict[str, Any]]:

@@ -26,11 +26,9 @@ def windows_in(status: object, *, now: float) -> list[dict[str, Any]]:
     found = []
     for name, kind, length in _WINDOWS:
         entry = limits.get(name) if isinstance(limits, dict) else None
-        used, reset = (
-            (number(entry.get(key)) for key in ("used_percentage", "resets_at"))
-            if isinstance(entry, dict)
-            else (None, None)
-        )
+        if not isinstance(entry, dict):
+            continue
+        used, reset = number(entry.get("used_percentage")), number(entry.get("resets_at"))
         # Further off than the window is long: not a reset of this window.
         if used is None or used < 0 or reset is None or not now < reset <= now + length + _SAME_RESET_SEC:
             continue
