@@ -12,9 +12,10 @@ from typing import Any
 
 from bullswarm_core.values import dataclass
 from bullswarm_server.integrate import json_edit, json_text, toml_edit
+from bullswarm_server.integrate.errors import TextError
 from bullswarm_server.integrate.parts import Notes, PartState, ended_text, starting_text
 from bullswarm_server.integrate.sources import HOOK_COMMAND
-from bullswarm_server.integrate.workspace import Workspace
+from bullswarm_server.integrate.workspace import Workspace, in_file
 
 _FRESH = "{}\n"
 _ADVICE = "Codex runs no hook until you trust it: /hooks in Codex, or integrate install with --trust-hooks"
@@ -141,9 +142,13 @@ class HookTrust:
 
     def _wanted(self, space: Workspace) -> dict[str, str]:
         """The key and the hash of each of our hooks, where hooks.json has it."""
+        try:
+            ours = list(our_groups(space.text(self.hooks_file)))
+        except TextError as error:
+            raise in_file(self.hooks_file, error) from error
         return {
             f"{self.hooks_file}:{event_key(event)}:{place}:{index}": trust_hash(event, group, hook)
-            for event, place, group in our_groups(space.text(self.hooks_file))
+            for event, place, group in ours
             for index, hook in enumerate(group["hooks"])
         }
 
