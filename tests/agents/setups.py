@@ -172,7 +172,8 @@ def _prepare_opencode(home: Path, url: str) -> dict[str, str]:
     }
     config = {"provider": {"stub": provider}, "model": "stub/stub-model", "autoupdate": False, "share": "disabled"}
     _write(home / ".config" / "opencode" / "opencode.json", json.dumps(config))
-    return {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+    # It installs a package of its own beside its settings, in the background; a test asks no registry.
+    return {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1", "npm_config_offline": "true"}
 
 
 def _zen_usage_limit(reset: datetime | None) -> Fail:
