@@ -146,7 +146,8 @@ def home_elsewhere(built: Machine, url: str) -> dict[str, str]:
 def run_row(built: Machine, name: str, environ: Mapping[str, str]) -> Outcome:
     done = built.bullswarm(
         "run", "--json", "--lane", "analyze", "--pool", built.setup.name, "--add-dir", str(built.project),
-        "--timeout", str(LONGEST_FAILURE_SEC), *built.model_option(), f"Explain the limits. [row {name}]", environ=dict(environ),
+        "--timeout", str(LONGEST_FAILURE_SEC), *built.model_option(), f"Explain the limits. [row {name}]",
+        environ=dict(environ),
     )  # fmt: skip
     assert done.stdout.strip(), f"{name}: no document on stdout, exit {done.returncode}: {done.stderr}"
     return Outcome(done.returncode, json.loads(done.stdout), done.stderr)
