@@ -213,7 +213,7 @@ class _Check:
 
     def _dependencies(self) -> None:
         graph: dict[str, set[str]] = {}
-        known = {item.get("id") for item in (*self.steps, *self.gates, *self.loops)}
+        known = [item.get("id") for item in (*self.steps, *self.gates, *self.loops)]
         for item in (*self.steps, *self.gates):
             name = item.get("id")
             if not isinstance(name, str):

@@ -52,8 +52,8 @@ class Caller:
     progress: list[tuple[float, float | None, str | None]] = field(default_factory=list)
 
     async def __call__(self, tool: str, **arguments: Any) -> Answer:
-        async def heard(done: float, total: float | None, message: str | None) -> None:
-            self.progress.append((done, total, message))
+        async def heard(progress: float, total: float | None, message: str | None) -> None:
+            self.progress.append((progress, total, message))
 
         return Answer(await self.client.call_tool(tool, arguments, progress_callback=heard))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -278,11 +280,8 @@ async def test_a_wait_starts_a_kernel_again_and_a_look_does_not(site: Site) -> N
         started = (await call("run", **task(site), wait_s=0)).document
         site.happened("attempt.launched")
         kernel = site.kernel()
-        import os
-        import signal
-
         os.kill(kernel, signal.SIGKILL)
-        shown = await asyncio.to_thread(until, lambda: kernel not in site.processes(), "the kernel is gone")
+        await asyncio.to_thread(until, lambda: kernel not in site.processes(), "the kernel is gone")
         shown = (await call("runs", op="show", run_id=started["runId"])).document
         assert shown["state"] == "kernel-gone"
         assert "starts its kernel again" in shown["next"]

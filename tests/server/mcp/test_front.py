@@ -1,0 +1,168 @@
+"""The front says exactly what the SDK server would say, keeps what only the SDK can answer, and forgets what is cancelled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+
+from bullswarm_server.mcp import catalogue
+from bullswarm_server.mcp.front import PRIVATE_ID, Front, catalogue_file
+
+CATALOGUE = json.loads(Path(catalogue_file()).read_text())
+INTRODUCTION = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+CALL = {"name": "pools", "arguments": {}}
+
+
+class Spoken:
+    """A front whose two sides are lists."""
+
+    def __init__(self) -> None:
+        self.said: list[Any] = []
+        self.passed: list[Any] = []
+        self.front = Front(CATALOGUE, self.said.append)
+
+    def take(self, method: str, identity: Any = None, params: Any = None) -> None:
+        message = {"jsonrpc": "2.0", "method": method}
+        if identity is not None:
+            message["id"] = identity
+        if params is not None:
+            message["params"] = params
+        self.front.take(json.dumps(message).encode())
+
+    def load(self) -> None:
+        self.front.connect(lambda line: self.passed.append(json.loads(line)))
+
+
+@pytest.fixture
+def spoken() -> Spoken:
+    return Spoken()
+
+
+def test_the_catalogue_is_what_the_sdk_server_says() -> None:
+    made = catalogue.text_of(anyio.run(catalogue.make))
+    assert Path(catalogue_file()).read_text() == made, "python -m bullswarm_server.mcp.catalogue writes it anew"
+
+
+@pytest.mark.parametrize("version", [*HANDSHAKE_PROTOCOL_VERSIONS, "1999-01-01", "2026-07-28"])
+def test_an_introduction_is_answered_at_once_and_passed_on(spoken: Spoken, version: str) -> None:
+    spoken.take("initialize", 0, {**INTRODUCTION, "protocolVersion": version})
+    spoken.take("notifications/initialized")
+    for number, method in enumerate(catalogue.LISTS, 1):
+        spoken.take(method, number, {"_meta": {"progressToken": number}} if number % 2 else None)
+    spoken.take("ping", "last")
+    real = version if version in HANDSHAKE_PROTOCOL_VERSIONS else "2025-11-25"
+    first, *rest, last = spoken.said
+    assert (first["id"], first["result"]["protocolVersion"]) == (0, real)
+    asked = [
+        ("initialize", {**INTRODUCTION, "protocolVersion": version}),
+        *((method, None) for method in catalogue.LISTS),
+    ]
+    assert [answer["result"] for answer in (first, *rest)] == [
+        answer["result"] for answer in anyio.run(catalogue.ask, asked)
+    ]
+    assert last == {"jsonrpc": "2.0", "id": "last", "result": {}}
+    spoken.load()
+    assert [message.get("id") for message in spoken.passed] == [f"{PRIVATE_ID}0", None]
+
+
+def test_the_stateless_era_is_answered_at_once_and_decided_for_the_sdk_too(spoken: Spoken) -> None:
+    (version,) = MODERN_PROTOCOL_VERSIONS
+    methods = ("server/discover", *catalogue.LISTS)
+    for number, method in enumerate(methods):
+        spoken.take(method, f"probe-{number}", catalogue.envelope(version))
+    asked: list[tuple[str, Any]] = [(method, catalogue.envelope(version)) for method in methods]
+    real = anyio.run(catalogue.ask, asked)
+    assert [answer["result"] for answer in spoken.said] == [answer["result"] for answer in real]
+    spoken.load()
+    assert [(message["id"], message["method"]) for message in spoken.passed] == [
+        (f"{PRIVATE_ID}probe-0", "server/discover")
+    ]
+
+
+UNKNOWN: list[tuple[str, Any]] = [
+    ("tools/list", {"cursor": "x"}),
+    ("tools/list", []),
+    ("tools/call", CALL),
+    ("resources/read", {"uri": "bullswarm://pools"}),
+    ("initialize", INTRODUCTION),
+    ("tools/list", catalogue.envelope(MODERN_PROTOCOL_VERSIONS[0])),
+    ("no/such/method", None),
+]
+
+
+@pytest.mark.parametrize(("method", "params"), UNKNOWN)
+def test_what_only_the_sdk_can_answer_waits_for_it(spoken: Spoken, method: str, params: Any) -> None:
+    spoken.take("initialize", 0, INTRODUCTION)
+    spoken.take(method, 7, params)
+    assert len(spoken.said) == 1
+    assert spoken.front.wanted.is_set()
+    spoken.load()
+    assert [message["id"] for message in spoken.passed] == [f"{PRIVATE_ID}0", 7]
+    spoken.take("tools/list", 8)
+    assert spoken.passed[-1]["id"] == 8
+    assert len(spoken.said) == 1
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        None,
+        {},
+        {"protocolVersion": 3, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}},
+        {"clientInfo": 1},
+    ],
+)
+def test_an_introduction_that_is_wrong_is_the_sdks_to_refuse(spoken: Spoken, params: Any) -> None:
+    spoken.take("initialize", 0, params)
+    spoken.take("tools/list", 1)
+    assert spoken.said == []
+    spoken.load()
+    assert [message["id"] for message in spoken.passed] == [0, 1]
+
+
+@pytest.mark.parametrize("part", ["protocolVersion", "clientCapabilities", "clientInfo"])
+def test_an_envelope_that_is_wrong_is_the_sdks_to_refuse(spoken: Spoken, part: str) -> None:
+    params = catalogue.envelope(MODERN_PROTOCOL_VERSIONS[0])
+    params["_meta"][f"io.modelcontextprotocol/{part}"] = 3
+    spoken.take("tools/list", 1, params)
+    assert spoken.said == []
+
+
+def test_a_request_that_is_cancelled_while_it_waits_never_happened(spoken: Spoken) -> None:
+    spoken.take("initialize", 0, INTRODUCTION)
+    for identity in (1, "1", 2):
+        spoken.take("tools/call", identity, CALL)
+    spoken.take("notifications/cancelled", params={"requestId": 1})
+    spoken.take("notifications/cancelled", params={"requestId": "unknown"})
+    spoken.load()
+    assert [message.get("id") for message in spoken.passed] == [f"{PRIVATE_ID}0", "1", 2, None]
+    spoken.take("notifications/cancelled", params={"requestId": 2})
+    assert spoken.passed[-1]["params"] == {"requestId": 2}
+
+
+def test_a_server_that_cannot_load_says_so_to_everyone(spoken: Spoken) -> None:
+    spoken.take("initialize", 0, INTRODUCTION)
+    spoken.take("tools/call", 1, CALL)
+    spoken.front.fail("bullswarm could not load")
+    spoken.take("tools/call", 2, CALL)
+    spoken.take("tools/list", 3)
+    errors = [(said["id"], said["error"]) for said in spoken.said if "error" in said]
+    assert errors == [
+        (1, {"code": -32603, "message": "bullswarm could not load"}),
+        (2, {"code": -32603, "message": "bullswarm could not load"}),
+    ]
+    assert spoken.said[-1]["result"]["tools"]
+
+
+@pytest.mark.parametrize(
+    "line", [b"{", b"[]", b"null", b"\xff\xfe", b'{"method":3,"id":1}', b"[" * 100_000, b'{"id":1}']
+)
+def test_what_is_no_message_is_passed_over(spoken: Spoken, line: bytes) -> None:
+    spoken.front.take(line)
+    spoken.load()
+    assert (spoken.said, spoken.passed) == ([], [])
