@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bullswarm_core import ledger
@@ -73,7 +73,7 @@ def refuse_second_writer(asked: Asked) -> None:
         )
 
 
-def working_folder(name: str | None, *, home: str) -> str:
+def working_folder(name: str | None, environ: Mapping[str, str]) -> str:
     """Return the real path of the folder to work in; never guessed (bug report B12).
 
     Raises UsageError for one that is missing, relative, no folder, the root of the file system, or the person's home.
@@ -86,6 +86,7 @@ def working_folder(name: str | None, *, home: str) -> str:
             f"cwd {name} {'is not a folder' if folder.exists() else 'does not exist'}", hint="give a folder"
         )
     real = os.path.realpath(folder)
+    home = environ.get("HOME") or Path("~").expanduser()
     if real == "/" or real == os.path.realpath(home):
         what = "the root of the file system" if real == "/" else "the person's home folder"
         raise UsageError(f"cwd {name} is {what}, no project", hint="give the folder of the project")

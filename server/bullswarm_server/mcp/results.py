@@ -74,14 +74,15 @@ def fence(text: str, *, nonce: str | None = None) -> str:
 
 
 def clipped(text: object, length: int = _WHY_LENGTH) -> str:
-    """Return a remark on one line without control codes, at most ``length`` characters."""
+    """Return a remark on one line without control codes, at most ``length`` bytes of it."""
     line = one_line(str(text))
-    return line if len(line) <= length else line[: length - 1] + "…"
+    data = line.encode("utf-8", "replace")
+    return line if len(data) <= length else data[: length - 3].decode("utf-8", "ignore") + "…"
 
 
-def path_text(path: object) -> str | None:
-    """Return a path for showing; None stays None."""
-    return clipped(path, _PATH_LENGTH) if path else None
+def path_text(path: object, length: int = _PATH_LENGTH) -> str | None:
+    """Return a path for showing, at most ``length`` bytes of it; None stays None."""
+    return clipped(path, length) if path else None
 
 
 def without_empty(value: Mapping[str, Any]) -> Document:

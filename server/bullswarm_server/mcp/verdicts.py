@@ -34,17 +34,18 @@ def verdict_answer(verdict: Document, *, cursor: int = 0, most: int = EXCERPT_BY
         text, after = output.page(cursor, budget)
         fenced = fence(text, nonce=nonce) if text else None
         follow = _read_on(verdict, after) if text and after < output.size else None
+        room = Room(budget / most)
         document = {
-            **_slim(verdict),
+            **_slim(verdict, room),
             **more,
             "output": fenced,
             "cursor": after if follow else None,
             "next": follow,
         }
-        lines = verdict_lines(_for_text(verdict))
+        lines = verdict_lines(_for_text(verdict, room))
         if follow:
             lines.insert(1, f"next: {follow}")
-        return answer([*map(_whole_line, lines), *([fenced] if fenced else [])], without_empty(document))
+        return answer([*lines, *([fenced] if fenced else [])], without_empty(document))
 
     return fitted(build, most)
 
@@ -61,20 +62,36 @@ def running_answer(
     )
     if tip:
         following = f"{following}. {tip}"
-    document = {
-        **_slim(verdict),
-        "effectiveWaitSec": waited_sec,
-        "progress": without_empty(signs),
-        "next": following,
-    }
-    lines = [
-        f"{str(verdict['state']).upper()} {name}: {progress_line(dict(signs))}",
-        f"next: {following}",
-        f"run: {verdict['runId']} in {path_text(verdict['cwd'])}",
-    ]
-    if waited_sec is not None:
-        lines.append(f"waited {waited_sec:g} s")
-    return answer(lines, {**without_empty(document), "ok": None})
+
+    def build(share: int) -> CallToolResult:
+        room = Room(share / 100)
+        document = {
+            **_slim(verdict, room),
+            "effectiveWaitSec": waited_sec,
+            "progress": without_empty(signs),
+            "next": following,
+        }
+        lines = [
+            f"{str(verdict['state']).upper()} {name}: {progress_line(dict(signs))}",
+            f"next: {following}",
+            f"run: {verdict['runId']} in {path_text(verdict['cwd'], room(1024, 300))}",
+        ]
+        if waited_sec is not None:
+            lines.append(f"waited {waited_sec:g} s")
+        return answer(lines, {**without_empty(document), "ok": None})
+
+    return fitted(build, 100)
+
+
+class Room:
+    """How much of each remark is shown: from ``share`` 1, where everything is at its usual length, down to 0."""
+
+    def __init__(self, share: float) -> None:
+        self._share = min(1.0, share)
+
+    def __call__(self, usual: int, least: int = 0) -> int:
+        """Return a length, or a count, between ``least`` and ``usual``."""
+        return least + int((usual - least) * self._share)
 
 
 class Output:
@@ -107,48 +124,47 @@ def _read_on(verdict: Mapping[str, Any], after: int) -> str:
     return f'runs {{"op":"result","run_id":"{verdict["shortId"]}","cursor":{after}}} reads on'
 
 
-def _slim(verdict: Mapping[str, Any]) -> Document:
+def _slim(verdict: Mapping[str, Any], room: Room) -> Document:
     """Return the verdict without what only a person at the machine needs; `runs show --json` has all of it."""
     meta = verdict.get("meta") or {}
-    changed = [clipped(name, _NOTE_LENGTH) for name in verdict.get("changedFiles") or ()]
-    total = verdict.get("changedFileCount") or len(changed)
+    changed = verdict.get("changedFiles") or ()
     return {
         **{key: verdict.get(key) for key in _PLAIN_KEYS},
-        "why": clipped(verdict.get("why") or ""),
+        "why": clipped(verdict.get("why") or "", room(700, 200)),
         "pick": {key: (verdict.get("pick") or {}).get(key) for key in _PICK_KEYS} if verdict.get("pick") else None,
-        "routeWhy": clipped(verdict["routeWhy"], 400) if verdict.get("routeWhy") else None,
-        "cwd": path_text(verdict.get("cwd")),
-        "changedFiles": changed[:_SHOWN_FILES],
-        "changedFileCount": total or None,
-        "commits": [clipped(name, 60) for name in (verdict.get("commits") or ())[:_SHOWN_NOTES]],
+        "routeWhy": _remark(verdict.get("routeWhy"), room(400, 100)),
+        "cwd": path_text(verdict.get("cwd"), room(1024, 300)),
+        "changedFiles": [clipped(name, _NOTE_LENGTH) for name in changed[: room(_SHOWN_FILES)]],
+        "changedFileCount": verdict.get("changedFileCount") or len(changed) or None,
+        "commits": [clipped(name, 60) for name in (verdict.get("commits") or ())[: room(_SHOWN_NOTES)]],
         "deniedCount": len(verdict.get("denied") or ()) or None,
-        "notes": _notes(verdict),
-        "outFile": path_text(verdict.get("outFile")),
+        "notes": _notes(verdict, room),
+        "outFile": path_text(verdict.get("outFile"), room(1024, 300)),
         "outBytes": verdict.get("outBytes"),
         "wallSec": meta.get("wallSec"),
         "usage": without_empty(meta.get("usage") or {}),
     }
 
 
-def _notes(verdict: Mapping[str, Any]) -> list[str]:
+def _remark(text: object, length: int) -> str | None:
+    return clipped(text, length) if text else None
+
+
+def _notes(verdict: Mapping[str, Any], room: Room) -> list[str]:
     notes = [*(note["text"] for note in verdict.get("notes") or ()), *(verdict.get("launchNotes") or ())]
-    return [clipped(note, _NOTE_LENGTH) for note in notes[:_SHOWN_NOTES]]
+    return [clipped(note, _NOTE_LENGTH) for note in notes[: room(_SHOWN_NOTES)]]
 
 
-def _for_text(verdict: Mapping[str, Any]) -> Document:
+def _for_text(verdict: Mapping[str, Any], room: Room) -> Document:
     """Return what the lines for people are made of, each text bounded; the output follows them, fenced."""
-    changed = list(verdict.get("changedFiles") or ())
+    changed = verdict.get("changedFiles") or ()
     return {
         **verdict,
-        "why": clipped(verdict.get("why") or ""),
-        "routeWhy": clipped(verdict["routeWhy"], 400) if verdict.get("routeWhy") else None,
+        "why": clipped(verdict.get("why") or "", room(700, 200)),
+        "routeWhy": _remark(verdict.get("routeWhy"), room(400, 100)),
         "notes": [],
-        "launchNotes": _notes(verdict),
-        "changedFiles": [clipped(name, 120) for name in changed],
-        "outFile": path_text(verdict.get("outFile")),
+        "launchNotes": _notes(verdict, room),
+        "changedFiles": [clipped(name, 120) for name in changed[: room(_SHOWN_FILES)]],
+        "outFile": path_text(verdict.get("outFile"), room(1024, 300)),
         "excerpt": None,
     }
-
-
-def _whole_line(line: str) -> str:
-    return clipped(line, 1400)

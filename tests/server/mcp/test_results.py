@@ -14,8 +14,10 @@ from bullswarm_core.errors import UsageError
 from bullswarm_server.mcp.results import MOST_BYTES, answer, fence, fitted, page, plain_text, refusal, size
 from bullswarm_server.mcp.verdicts import running_answer, verdict_answer
 
-NASTY = st.text(
-    alphabet=st.sampled_from(['"', "\\", "\n", "\t", "\x1b", "ä", "€", "𝄞", "a", " ", "\x00", "\x9b"]), max_size=4000
+LETTERS = ['"', "\\", "\n", "\t", "\x1b", "ä", "€", "𝄞", "a", " ", "\x00", "\x9b"]
+# Mixed, and thousands of the same: a letter of four bytes, or one that JSON writes as two, takes the most room.
+NASTY = st.text(alphabet=st.sampled_from(LETTERS), max_size=4000) | st.sampled_from(LETTERS).map(
+    lambda letter: letter * 4000
 )
 
 

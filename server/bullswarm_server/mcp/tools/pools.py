@@ -23,6 +23,7 @@ from bullswarm_server.mcp.tools.tool import READS, Tool
 from bullswarm_server.mcp.waiting import Report
 
 _MOST_ROWS = 64
+_MOST_PROBLEMS, _PROBLEM_LENGTH = 5, 200
 # Of a row, in the list of all: what a choice depends on. One pool alone is shown with every detail.
 _BULKY = ("snapshot", "spend", "tiers", "capabilities", "configDir")
 
@@ -33,11 +34,15 @@ async def _pools(call: Call, given: PoolsArguments, _: Report) -> CallToolResult
 
 def _show(call: Call, only: str | None) -> CallToolResult:
     whole, lines = pools_now(call, only)
+    problems = [
+        {key: clipped(value, _PROBLEM_LENGTH) for key, value in problem.items()}
+        for problem in whole["problems"][:_MOST_PROBLEMS]
+    ]
 
     def build(rows: int) -> CallToolResult:
         kept = whole["pools"][:rows]
         omitted = len(whole["pools"]) - len(kept)
-        document = {**whole, "pools": [slim(row) for row in kept]}
+        document = {**whole, "pools": [slim(row) for row in kept], "problems": problems}
         text = [clipped(line, 400) for line in lines[:rows]] or [
             "no pool: no agent CLI was found; bullswarm doctor says why"
         ]
@@ -47,7 +52,9 @@ def _show(call: Call, only: str | None) -> CallToolResult:
         return answer(text, document)
 
     if only is not None:
-        detailed = answer(lines, {**whole, "pools": [without_empty(row) for row in whole["pools"]]})
+        detailed = answer(
+            lines, {**whole, "pools": [without_empty(row) for row in whole["pools"]], "problems": problems}
+        )
         if size(detailed) <= MOST_BYTES:
             return detailed
     return fitted(build, _MOST_ROWS)

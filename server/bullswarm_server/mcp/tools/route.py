@@ -44,7 +44,7 @@ async def _route(call: Call, given: RouteArguments, _: Report) -> CallToolResult
 
 def _show(call: Call, given: RouteArguments) -> CallToolResult:
     # A pick depends on the folder only for the record: without one nothing is claimed about any.
-    cwd = working_folder(given.cwd, home=call.machine.environ.get("HOME", "")) if given.cwd else "/"
+    cwd = working_folder(given.cwd, call.machine.environ) if given.cwd else "/"
     with asking(call, given, cwd=cwd, prompt=given.prompt, write_cache=False) as asked:
         decision = asked.decide()
     return pick_answer(asked, decision, folder_given=given.cwd is not None)
@@ -59,7 +59,7 @@ def pick_answer(asked: Asked, decision: Decision, *, folder_given: bool = True) 
     way_out = enabling(asked, decision)
 
     def build(rows: int) -> CallToolResult:
-        lines = [clipped(line, 500) for line in decision_lines(decision)]
+        lines = [clipped(line, 400) for line in decision_lines(decision)]
         if way_out:
             lines.insert(1, f"next: {way_out}")
         shown = lines[: rows + 4]
@@ -75,7 +75,7 @@ def _document(whole: Document, rows: int, names: dict[str, str], way_out: str | 
     excluded = [_left_out(row, names) for row in whole["excluded"]]
     document = {
         **{key: whole.get(key) for key in _FACTS},
-        "reason": clipped(whole["reason"], 1200),
+        "reason": clipped(whole["reason"], 800),
         "next": way_out,
         "forecast": without_empty(
             {key: value for key, value in whole["forecast"].items() if not isinstance(value, (list, dict))}

@@ -82,7 +82,7 @@ def _only_waiting(given: RunArguments) -> None:
 def start(call: Call, given: RunArguments) -> Started | CallToolResult:
     """Record the task and start its kernel; answer at once where no pool can take it, with nothing recorded."""
     prompt = task_text(given)
-    cwd = working_folder(given.cwd, home=call.machine.environ.get("HOME", ""))
+    cwd = working_folder(given.cwd, call.machine.environ)
     with asking(call, given, cwd=cwd, prompt=prompt, write_cache=True) as asked:
         earlier = call.run_of_key(given.idempotency_key)
         if earlier is None:

@@ -36,7 +36,7 @@ async def _workflow_goal(call: Call, given: WorkflowGoalArguments, _: Report) ->
 
 
 def _work(call: Call, given: WorkflowGoalArguments) -> CallToolResult:
-    cwd = working_folder(given.cwd, home=call.machine.environ.get("HOME", ""))
+    cwd = working_folder(given.cwd, call.machine.environ)
     program = _program(given.program)
     issues = issues_of(program)
     if issues:
