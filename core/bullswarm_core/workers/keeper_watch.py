@@ -17,6 +17,8 @@ ENTRIES_PER_SLICE = 2000
 class TreeWatch:
     """Looks for changes below ``root`` by the change time of files, which a copy that keeps old dates can't hide.
 
+    A deletion is seen by there being fewer files. A folder's own time is not asked: for each command that it runs, Codex's
+    sandbox makes empty folders in the project and takes them away, and a worker in a loop would never be called idle.
     Raises nothing: a folder that vanishes or can't be read is skipped.
     """
 
@@ -24,6 +26,8 @@ class TreeWatch:
         self._root = root
         self._every = every_sec
         self._newest = 0
+        self._files = 0
+        self._counted = 0
         self._walk: Iterator[int] | None = None
         self._next_pass = 0.0
         self._base = True
@@ -40,15 +44,19 @@ class TreeWatch:
                 return False
             self._began = now
             self._next_pass = now + self._every
+            self._counted = 0
             self._walk = self._times()
         newer = False
         for _ in range(ENTRIES_PER_SLICE):
             stamp = next(self._walk, None)
             if stamp is None:
+                newer = newer or self._counted < self._files
+                self._files = self._counted
                 self._walk = None
                 self._base = False
                 self.looked_at = self._began
                 break
+            self._counted += 1
             if stamp > self._newest:
                 self._newest = stamp
                 newer = not self._base
@@ -59,7 +67,6 @@ class TreeWatch:
         while folders:
             folder = folders.pop()
             try:
-                yield os.stat(folder).st_ctime_ns
                 entries = list(os.scandir(folder))
             except OSError:
                 continue

@@ -193,6 +193,17 @@ def test_tree_watch_sees_what_changes_and_skips_what_tools_fill(tmp_path: Path) 
     assert not watch.changed(60.0)
 
 
+def test_tree_watch_is_not_deceived_by_a_sandbox_that_makes_and_removes_folders(tmp_path: Path) -> None:
+    (tmp_path / "kept.py").write_text("1")
+    watch = TreeWatch(str(tmp_path), every_sec=1)
+    assert not watch.changed(0.0)
+    time.sleep(0.02)
+    (tmp_path / ".codex").mkdir()
+    assert not watch.changed(1.0)
+    (tmp_path / ".codex").rmdir()
+    assert not watch.changed(2.0)
+
+
 def test_tree_watch_works_in_slices_and_survives_a_vanished_tree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
