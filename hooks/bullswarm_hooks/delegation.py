@@ -142,13 +142,17 @@ def _delegated(call: Call, task: Task) -> list[dict[str, Any]]:
 
     wait = wait_seconds(call.environ.get(WAIT_VARIABLE))
     signal.setitimer(signal.ITIMER_REAL, wait + _GRACE_SEC + 5.0)
-    request = {"prompt": task.prompt, "lane": task.lane, "cwd": call.text("cwd"), "waitSec": wait}
-    own = call.own_pool
-    environ = {**call.environ, **({"BULLSWARM_CALLER": own.id} if own else {})}
+    request = {
+        "prompt": task.prompt,
+        "lane": task.lane,
+        "cwd": call.text("cwd"),
+        "waitSec": wait,
+        "provider": call.provider,
+    }
     # -P keeps a file in the working folder from standing in for one of our modules.
     command = [sys.executable, "-P", "-m", "bullswarm_server.delegate"]
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=dict(call.environ)
     )
     try:
         told, _ = process.communicate(json.dumps(request).encode(), timeout=wait + _GRACE_SEC)

@@ -92,7 +92,7 @@ def _in_lines(text: str) -> dict[str, Any] | None:
     return {
         "shortId": run.group(1),
         "ok": {"OK": True, "FAIL": False}.get(word),
-        "pick": {"pool": pool},
+        "pick": {"pool": pool} if pool != "-" else None,
         "why": why,
         "outFile": path.group(1) if path else None,
     }

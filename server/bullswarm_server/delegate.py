@@ -1,7 +1,8 @@
 """``python -m bullswarm_server.delegate``: gives one subagent's task to a pool, for the hook that waits for the answer.
 
-The request is one JSON object on standard input: ``{"prompt", "lane", "cwd", "waitSec"}``. What happens is told a JSON line
-at a time, so that a hook that has no time left still knows whether work was started:
+The request is one JSON object on standard input: ``{"prompt", "lane", "cwd", "waitSec", "provider"}``; the last is the
+calling agent's own. What happens is told a JSON line at a time, so that a hook whose time is over still knows whether work
+was started:
 
 - ``refused``: nothing was started, and ``why``;
 - ``created``: the run exists and its kernel starts (``runId``, ``shortId``);
@@ -38,7 +39,8 @@ def main() -> int:
 
     try:
         request = json.loads(sys.stdin.read())
-        delegate(request, Home(), os.environ, tell=tell, err=sys.stderr)
+        home = Home()
+        delegate(request, home, with_caller(home, os.environ, request["provider"]), tell=tell, err=sys.stderr)
     except (BullswarmError, ValueError, KeyError, TypeError) as error:
         tell("refused", why=str(error))
         return 2
@@ -46,6 +48,24 @@ def main() -> int:
         tell("refused", why="the task was not accepted")
         return 2
     return 0
+
+
+def with_caller(home: Home, environ: Mapping[str, str], provider: str) -> Mapping[str, str]:
+    """Return the environment with the caller's own pool in it, by the agent that asks and the account that it uses.
+
+    A hook knows for certain which agent calls, and in its environment there may be nothing that tells (Codex), or what
+    another agent further up left there.
+    """
+    from bullswarm_core.caller import NOBODY, find_caller
+    from bullswarm_core.workers.environment import CALLER_VARIABLE
+    from bullswarm_server.machine import services_for
+
+    if environ.get(CALLER_VARIABLE, "").strip() == NOBODY:
+        return environ
+    untold = {name: value for name, value in environ.items() if name != CALLER_VARIABLE}
+    profiles = services_for(home, environ).load_profiles()
+    caller = find_caller(untold, client_name=provider, profiles=profiles)
+    return {**untold, CALLER_VARIABLE: caller.pool_id or provider}
 
 
 def delegate(request: Mapping[str, Any], home: Home, environ: Mapping[str, str], *, tell: Tell, err: TextIO) -> None:

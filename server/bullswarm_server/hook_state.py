@@ -17,7 +17,7 @@ from bullswarm_core.assemble import current_pools, routing_context
 from bullswarm_core.connector import PoolProfile
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import BullswarmError
-from bullswarm_core.fast.files import write_private
+from bullswarm_core.fast import files
 from bullswarm_core.fast.hook_state import SCHEMA_VERSION
 from bullswarm_core.home import Home, file_lock, read_json
 from bullswarm_core.labels import Labels
@@ -36,14 +36,16 @@ def state_file(home: Home) -> Path:
     return home.cache_dir / "hook-state.json"
 
 
-def refresh(home: Home, environ: Mapping[str, str], *, profiles: Sequence[PoolProfile] | None = None) -> bool:
+def refresh(home: Home, environ: Mapping[str, str], *, keep_unseen: bool = False) -> bool:
     """Write the state as it is now and tell whether that worked; it is a by-product, so it never fails the caller.
 
-    Processes take turns, so that the last one to write is the last one to have looked.
+    Processes take turns, so that the last one to write is the last one to have looked. ``keep_unseen`` leaves a pool that
+    this process doesn't find as it was: a kernel has the PATH of the shell that an agent gave it, which may lead to less.
     """
     try:
         with file_lock(home.cache_dir / "hook-state.lock", timeout_sec=_LOCK_PATIENCE_SEC):
-            write_private(str(state_file(home)), _document(home, environ, profiles))
+            state = _document(home, environ)
+            files.write_private(str(state_file(home)), _with_unseen(state, home) if keep_unseen else state)
         return True
     except (BullswarmError, OSError, sqlite3.Error):
         return False
@@ -98,13 +100,28 @@ def document(
     }
 
 
-def _document(home: Home, environ: Mapping[str, str], profiles: Sequence[PoolProfile] | None) -> dict[str, Any]:
+def _with_unseen(state: dict[str, Any], home: Home) -> dict[str, Any]:
+    before = files.read_json(str(state_file(home)))
+    if not isinstance(before, dict) or before.get("schemaVersion") != SCHEMA_VERSION:
+        return state
+    seen = {row["pool"] for row in state["pools"]}
+    rows = before.get("pools")
+    unseen = (
+        [row for row in rows if isinstance(row, dict) and row.get("pool") not in seen] if isinstance(rows, list) else []
+    )
+    accounts = before.get("accounts")
+    return {
+        **state,
+        "pools": [*state["pools"], *unseen],
+        "accounts": {**(accounts if isinstance(accounts, dict) else {}), **state["accounts"]},
+    }
+
+
+def _document(home: Home, environ: Mapping[str, str]) -> dict[str, Any]:
     from bullswarm_core.runs.services import utc_now
+    from bullswarm_providers.registry import load
 
-    if profiles is None:
-        from bullswarm_providers.registry import load
-
-        profiles = load(home, environ).profiles
+    profiles = load(home, environ).profiles
     now, settings = utc_now(), Settings.load(home)
     bookings, short_ids = _in_flight(home, now)
     pools = current_pools(

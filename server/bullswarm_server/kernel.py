@@ -49,7 +49,7 @@ def _drive(run_id: str) -> int:
         # Work that this run's worker delegates in turn belongs to the same root task, whose total is limited.
         environ[ROOT_VARIABLE] = created.root or run_id
         services = services_for(home, environ, missing_secrets=missing)
-        services = replace(services, load_changed=lambda: refresh(home, environ))
+        services = replace(services, load_changed=lambda: refresh(home, environ, keep_unseen=True))
         state = drive(services, connection, run_id, say=_say)
     finally:
         connection.close()

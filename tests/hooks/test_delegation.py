@@ -77,6 +77,16 @@ def test_the_pool_with_most_surplus_gets_it_and_never_the_callers_own(site: Site
     assert " on talker is ok" in subagent(site, environ=environ)["permissionDecisionReason"]
 
 
+def test_the_callers_own_pool_gets_nothing_even_where_no_trace_of_it_is_left(site: Site) -> None:
+    """Codex's hooks have no variable that tells Codex, and the cache may have been written by who didn't see it."""
+    site.worker("claude-code", "echo 'the caller itself'")
+    site.say("delegation", "on")
+    file = site.home.cache_dir / "hook-state.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "pools": []}))
+    said = subagent(site, environ={"BULLSWARM_CALLER": "codex"})
+    assert "permissionDecision" not in said and "was not delegated" in said["additionalContext"]
+
+
 def test_with_no_pool_the_agents_own_subagent_does_it_with_one_line(site: Site) -> None:
     site.say("delegation", "on")
     said = subagent(site)

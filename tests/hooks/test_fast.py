@@ -16,6 +16,7 @@ from bullswarm_core.fast.hook_state import number
 from bullswarm_core.fast.moments import epoch_of, iso_of, span
 from bullswarm_core.fast.text import clipped, one_line
 from bullswarm_core.home import Home
+from bullswarm_core.paths import expand_path
 from bullswarm_core.wire import iso
 
 moments = st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC))
@@ -66,6 +67,16 @@ def test_the_home_is_found_as_home_finds_it(own_home: Path, monkeypatch: pytest.
     assert expanded("~", {"HOME": "/h"}) == "/h" and expanded("~x", {"HOME": "/h"}) == "~x"
 
 
+@pytest.mark.parametrize(
+    "environ", [{"HOME": "/h"}, {"HOME": "/h", "XDG_CONFIG_HOME": "/c"}, {"HOME": "/h", "XDG_CONFIG_HOME": ""}]
+)
+@pytest.mark.parametrize(
+    "path", ["${XDG_CONFIG_HOME:-~/.config}/opencode", "~/.claude", "/abs/x", "${XDG_CONFIG_HOME:-/x}"]
+)
+def test_a_path_of_a_connector_is_read_as_the_server_reads_it(path: str, environ: dict[str, str]) -> None:
+    assert expanded(path, environ) == expand_path(path, environ)
+
+
 def test_a_private_file_is_whole_and_nobody_elses(tmp_path: Path) -> None:
     file = tmp_path / "a" / "b.json"
     write_private(str(file), {"x": "é"})
@@ -87,9 +98,9 @@ def test_a_private_file_does_not_follow_a_link_that_somebody_laid(tmp_path: Path
 
 def test_the_cache_is_behind_what_was_decided_since(tmp_path: Path) -> None:
     home, cache = tmp_path, tmp_path / "cache" / "hook-state.json"
-    assert not is_behind(str(home))
-    (home / "state.json").write_text("{}")
+    assert not is_behind(str(home / "nowhere"))
     assert is_behind(str(home))
+    (home / "state.json").write_text("{}")
     write_private(str(cache), {})
     os.utime(home / "state.json", (1, cache.stat().st_mtime - 10))
     assert not is_behind(str(home))

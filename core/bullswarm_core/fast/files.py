@@ -22,7 +22,10 @@ def home_folder(environ: Mapping[str, str]) -> str:
 
 
 def expanded(path: str, environ: Mapping[str, str]) -> str:
-    """Put the home folder in the place of a leading ``~/``."""
+    """Expand a leading ``${NAME:-default}`` and then a leading ``~/``, as connectors write paths."""
+    if path.startswith("${") and "}" in path:
+        name, _, default = path[2 : path.index("}")].partition(":-")
+        path = (environ.get(name) or default) + path[path.index("}") + 1 :]
     if path == "~" or path.startswith("~/"):
         return (environ.get("HOME") or os.path.expanduser("~")) + path[1:]
     return path
@@ -46,14 +49,14 @@ def read_json(path: str) -> Any:
 
 
 def is_behind(home: str) -> bool:
-    """Tell whether ``cache/hook-state.json`` is older than what the person decided, or than five minutes.
+    """Tell whether ``cache/hook-state.json`` is missing, older than what the person decided, or than five minutes.
 
-    A home in which nothing was ever decided or run is left as empty as it is.
+    A home that isn't there is not made for its sake.
     """
     written = _modified(f"{home}/cache/hook-state.json")
     decided = max(_modified(f"{home}/{name}") for name in ("state.json", "pool-labels.json", "providers.json"))
     if written == 0.0:
-        return decided > 0.0 or os.path.exists(f"{home}/bullswarm.db")
+        return os.path.isdir(home)
     import time
 
     return written <= decided or not 0 <= time.time() - written < _BEHIND_SEC

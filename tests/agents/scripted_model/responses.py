@@ -45,13 +45,15 @@ def _items(answer: Answer, request: ModelRequest, unique: str) -> list[dict[str,
     items = [_message(answer.text, unique)] if answer.text else []
     for position, call in enumerate(answer.calls):
         identity = call_id(request.turn, position, unique)
+        namespace, _, name = call.name.rpartition(".")
         items.append(
             {
                 "id": f"fc_{identity}",
                 "type": "function_call",
                 "status": "completed",
                 "call_id": identity,
-                "name": call.name,
+                "name": name,
+                **({"namespace": namespace} if namespace else {}),
                 "arguments": json.dumps(dict(call.arguments)),
             }
         )

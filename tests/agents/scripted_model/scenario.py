@@ -19,7 +19,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call, in the vocabulary of the agent that will run it."""
+    """One call, in the vocabulary of the agent that will run it; Codex's tools of a namespace are `namespace.name`."""
 
     name: str
     arguments: Mapping[str, Any]
