@@ -62,6 +62,8 @@ class _Call:
         self.options = options
         self.context = context
         self.named = options.agents is not None
+        flags = {"hook trust": "trust_hooks", "status line": "statusline"}
+        self.asked_for = frozenset(part for part, flag in flags.items() if getattr(options, flag, False))
         self.agents = [AGENTS[name] for name in (options.agents or AGENTS)]
         home = context.environ.get("HOME")
         self.person = Person(Path(home) if home else Path.home(), context.environ)
@@ -72,9 +74,8 @@ class _Call:
         """Plan for one agent; one whose CLI isn't here is left out, but what is ours of it can still be removed."""
         if self.action == "install" and agent.found(self.person) is None:
             return Plan(agent, None)
-        trust = getattr(self.options, "trust_hooks", False)
         return make_plan(
-            agent, self.action, person=self.person, sources=self.sources, record=self.record, trust_hooks=trust
+            agent, self.action, person=self.person, sources=self.sources, record=self.record, asked_for=self.asked_for
         )
 
     def is_wanted_but_missing(self, plan: Plan) -> bool:
@@ -172,9 +173,9 @@ def _outcome(call: _Call, plans: Sequence[Plan], written: Written) -> list[str]:
 
 
 def _advice(call: _Call, plans: Sequence[Plan]) -> list[str]:
-    trusting = getattr(call.options, "trust_hooks", False)
-    waiting = [seen for plan in plans for seen in plan.seen if seen.part.optional and seen.found.state != "installed"]
-    return [] if trusting else [f"{seen.part.name}: {seen.found.detail}" for seen in waiting]
+    """Say what else there is for those who ask for it."""
+    parts = [seen for plan in plans for seen in plan.seen if seen.part.optional and seen.found.state == "missing"]
+    return [f"{seen.part.name}: {seen.found.detail}" for seen in parts if seen.part.name not in call.asked_for]
 
 
 def _agrees(call: _Call) -> bool:
@@ -257,4 +258,5 @@ def _parser() -> argparse.ArgumentParser:
             verb.add_argument(
                 "--trust-hooks", action="store_true", help="also record in Codex that you trust bullswarm's hooks"
             )
+            verb.add_argument("--statusline", action="store_true", help="also give Claude Code bullswarm's status line")
     return parser

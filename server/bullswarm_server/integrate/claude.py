@@ -1,4 +1,4 @@
-"""Claude Code: an MCP entry in .claude.json, hooks in settings.json, the skill, a block in CLAUDE.md.
+"""Claude Code: an MCP entry in .claude.json, hooks (and a status line) in settings.json, the skill, a block in CLAUDE.md.
 
 The same can come as one plugin (the packaged ``claude-mod``). Both at once would start two servers and run each hook
 twice, so with the plugin turned on only the block is written.
@@ -13,6 +13,7 @@ from bullswarm_server.integrate.hook_parts import JsonHooks
 from bullswarm_server.integrate.parts import JsonEntry, Part
 from bullswarm_server.integrate.person import Person
 from bullswarm_server.integrate.sources import Sources
+from bullswarm_server.integrate.status_line import StatusLine
 
 _PLUGIN = "bullswarm"
 
@@ -25,11 +26,12 @@ def _make(person: Person, sources: Sources) -> Setup:
     parts: list[Part] = [JsonEntry(settings_file(folder, person), path, entry, fixed=("command", "args"))]
     if (hooks := sources.hooks("claude")) is not None:
         parts.append(JsonHooks(folder / "settings.json", hooks))
+    line = StatusLine(folder / "settings.json", sources.command)
     parts.append(skill(folder / "skills", sources))
     block = instructions(folder / "CLAUDE.md")
     if (plugin := plugin_form(folder)) is not None:
-        return Setup((block,), replaced=tuple(parts), form=f"the plugin {plugin}")
-    return Setup((*parts, block))
+        return Setup((block, line), replaced=tuple(parts), form=f"the plugin {plugin}")
+    return Setup((*parts, block, line))
 
 
 def settings_file(folder: Path, person: Person) -> Path:

@@ -115,7 +115,8 @@ class HookTrust:
         given = [key for key, digest in wanted.items() if self._hash(document, key) == digest]
         if wanted and len(given) == len(wanted):
             return PartState("installed")
-        return PartState("outdated", "for some hooks only") if given else PartState("missing", _ADVICE)
+        # Trust is never widened unasked: partly given is not given.
+        return PartState("missing", f"for some hooks only · {_ADVICE}" if given else _ADVICE)
 
     def install(self, space: Workspace, notes: Notes) -> Notes:
         text = space.text(self.file)

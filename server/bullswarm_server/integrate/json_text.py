@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any
 
 from bullswarm_core.values import dataclass, field
@@ -59,8 +60,13 @@ class Node:
         return places[-1] if places and self.is_object else None
 
 
+# One command reads the same text many times over, and Claude Code's can be megabytes.
+@lru_cache(maxsize=32)
 def parse(text: str, *, comments: bool = False) -> Node:
-    """Read the text as one value; TextError, with the line, when it is not JSON (or JSONC with ``comments``)."""
+    """Read the text as one value; TextError, with the line, when it is not JSON (or JSONC with ``comments``).
+
+    The value is shared between calls: copy it before changing it.
+    """
     reader = _Reader(text, comments=comments)
     start = reader.skip(0)
     node = reader.value(start, 0)

@@ -12,6 +12,8 @@ from bullswarm_core.values import dataclass
 from bullswarm_server.integrate.errors import IntegrationError
 
 _BOM = b"\xef\xbb\xbf"
+# What the agents themselves take their settings folders from.
+_FOLDER_VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "GROK_HOME")
 _WRITE_BITS = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -26,6 +28,12 @@ class Person:
         """Return the folder that the environment names, else the usual one below the home."""
         named = self.environ.get(variable, "")
         return Path(os.path.abspath(self._expanded(named))) if named else self.home / otherwise  # noqa: PTH100 - keeps links
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """Where bullswarm may write: in the home, and in the settings folders that the environment names."""
+        named = [name for name in _FOLDER_VARIABLES if self.environ.get(name)]
+        return (self.home, *(self.folder(name, "") for name in named))
 
     def _expanded(self, path: str) -> str:
         return str(self.home / path[2:]) if path.startswith("~/") else path

@@ -45,12 +45,21 @@ class Plan:
 
 
 def make_plan(
-    agent: Agent, action: Action, *, person: Person, sources: Sources, record: Record, trust_hooks: bool = False
+    agent: Agent,
+    action: Action,
+    *,
+    person: Person,
+    sources: Sources,
+    record: Record,
+    asked_for: frozenset[str] = frozenset(),
 ) -> Plan:
-    """Look at one agent's files and work out what the action changes; reads only."""
+    """Look at one agent's files and work out what the action changes; reads only.
+
+    ``asked_for`` names the optional parts to install; those that are there already are brought up to date.
+    """
     setup = agent.make(person, sources)
     parts = (*setup.parts, *setup.replaced)
-    space = Workspace(tuple({person.home, *(part.file.parent for part in parts if _is_named(part, person))}))
+    space = Workspace(person.roots)
     seen, problems = _look(setup, space)
     plan = Plan(agent, agent.found(person), seen=seen, form=setup.form)
     if problems and action != "status":
@@ -58,18 +67,13 @@ def make_plan(
     notes: list[tuple[Path, str, Notes]] = []
     try:
         if action == "install":
-            notes = _install(setup, space, record, trust_hooks=trust_hooks)
+            notes = _install(setup, space, record, asked_for=asked_for)
         elif action == "remove":
             for part in reversed(parts):
                 _remove(part, space, record)
     except IntegrationError as error:
         problems = (*problems, str(error))
     return _with(plan, problems=problems, changes=() if problems else space.changes(), notes=tuple(notes))
-
-
-def _is_named(part: Part, person: Person) -> bool:
-    # A settings folder that the environment names may lie anywhere: the person said so.
-    return not part.file.is_relative_to(person.home)
 
 
 def _look(setup: Setup, space: Workspace) -> tuple[tuple[Seen, ...], tuple[str, ...]]:
@@ -93,16 +97,20 @@ def _look(setup: Setup, space: Workspace) -> tuple[tuple[Seen, ...], tuple[str, 
     return tuple(seen), tuple(problems)
 
 
-def _install(setup: Setup, space: Workspace, record: Record, *, trust_hooks: bool) -> list[tuple[Path, str, Notes]]:
+def _install(
+    setup: Setup, space: Workspace, record: Record, *, asked_for: frozenset[str]
+) -> list[tuple[Path, str, Notes]]:
     for part in reversed(setup.replaced):
         _remove(part, space, record)
     notes = []
     for part in setup.parts:
         with guarded(part):
             found = part.state(space)
+        if part.optional and part.name not in asked_for and found.state != "outdated":
+            continue
         if found.state == "foreign":
             raise foreign(part, found)
-        if found.state == "installed" or (part.optional and not trust_hooks):
+        if found.state == "installed":
             continue
         with guarded(part):
             kept = part.install(space, record.notes(part.file, part.name))

@@ -293,6 +293,53 @@ def test_the_document(persons: PersonsHome) -> None:
     assert Path(document["claudePluginFolder"], ".claude-plugin", "plugin.json").is_file()
 
 
+# --- what is written only for those who ask
+
+
+def test_the_status_line_comes_when_it_is_asked_for_and_goes_again(
+    persons: PersonsHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    furnish(persons)
+    before = persons.tree()
+    persons.install()
+    assert "statusLine" not in persons.read(".claude/settings.json")
+    assert "status line: integrate install with --statusline" in persons.remove().out + persons.install().out
+    assert persons.install("--statusline").code == 0
+    line = json.loads(persons.read(".claude/settings.json"))["statusLine"]
+    assert line == {"type": "command", "command": f"{COMMANDS['bullswarm']} statusline"}
+    monkeypatch.setattr(sources, "installed_command", lambda name, environ: f"/new/bin/{name}")
+    persons.install()
+    assert json.loads(persons.read(".claude/settings.json"))["statusLine"]["command"] == "/new/bin/bullswarm statusline"
+    persons.remove()
+    assert persons.tree() == before
+
+
+def test_a_status_line_of_the_persons_own_stays(persons: PersonsHome) -> None:
+    own = '{\n  "statusLine": {"type": "command", "command": "~/mine.sh"}\n}\n'
+    persons.write(".claude/settings.json", own)
+    assert persons.install("--agents", "claude").code == 0
+    assert persons.say("status", "--agents", "claude").code == 0
+    said = persons.install("--agents", "claude", "--statusline")
+    assert said.code == 1
+    assert "you have a status line of your own" in said.out
+    persons.remove()
+    assert persons.read(".claude/settings.json") == own
+
+
+def test_trust_in_new_hooks_is_never_given_unasked(persons: PersonsHome) -> None:
+    persons.install("--agents", "codex", "--trust-hooks")
+    trusted = tomllib.loads(persons.read(".codex/config.toml"))["hooks"]["state"]
+    assert len(trusted) == 4
+    assert all(entry["trusted_hash"].startswith("sha256:") for entry in trusted.values())
+    before = persons.read(".codex/config.toml").replace(next(iter(trusted.values()))["trusted_hash"], "sha256:0")
+    persons.write(".codex/config.toml", before)
+    assert "for some hooks only" in persons.say("status", "--agents", "codex").out
+    persons.install("--agents", "codex")
+    assert persons.read(".codex/config.toml") == before
+    persons.install("--agents", "codex", "--trust-hooks")
+    assert tomllib.loads(persons.read(".codex/config.toml"))["hooks"]["state"] == trusted
+
+
 # --- a write that fails
 
 

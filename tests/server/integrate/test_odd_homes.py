@@ -151,6 +151,19 @@ def test_a_link_out_of_the_home_is_not_followed(persons: PersonsHome, tmp_path: 
     assert len(list(outside.iterdir())) == 1
 
 
+def test_a_link_out_of_a_folder_that_the_environment_names_is_not_followed(
+    persons: PersonsHome, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "named").mkdir()
+    (tmp_path / "named" / "skills").symlink_to(tmp_path / "elsewhere")
+    said = persons.install("--agents", "codex", CODEX_HOME=str(tmp_path / "named"))
+    assert said.code == 1
+    assert "outside your home" in said.out
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert len(list((tmp_path / "named").iterdir())) == 1
+
+
 @pytest.mark.parametrize(
     ("agent", "name", "text"),
     [
