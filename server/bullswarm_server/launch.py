@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -25,6 +26,7 @@ from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.task import Task, to_options, to_program
 from bullswarm_core.workers.environment import is_session_variable
+from bullswarm_core.workers.identity import of as identity_of
 
 ROOT_VARIABLE = "BULLSWARM_ROOT"
 _FIRST_LOOKS_SEC = 0.05
@@ -115,6 +117,11 @@ def start_kernel(home: Home, run_id: str, *, environ: Mapping[str, str]) -> int:
         ) from error
     # Nobody waits for it: it outlives us, and its verdict is in the journal.
     process.returncode = 0
+    identity = identity_of(process.pid)
+    if identity is not None:
+        # Only tells sooner that a kernel died while it started; a full disk must not stop the start itself.
+        with contextlib.suppress(BullswarmError):
+            write_json(folder.kernel_start, identity.to_json())
     return process.pid
 
 

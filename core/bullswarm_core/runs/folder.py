@@ -109,6 +109,11 @@ class RunFolder:
         return self.path / "kernel.lock"
 
     @property
+    def kernel_start(self) -> Path:
+        """Which process was started as the run's newest kernel."""
+        return self.path / "kernel-start.json"
+
+    @property
     def kernel_log(self) -> Path:
         return self.path / "kernel.log"
 

@@ -8,9 +8,11 @@ import fcntl
 import os
 from datetime import datetime, timedelta
 
-from bullswarm_core.home import Home
+from bullswarm_core.errors import StateError
+from bullswarm_core.home import Home, read_json
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.state import RunState
+from bullswarm_core.workers.identity import ProcessIdentity, is_alive
 
 # A kernel needs some tenths of a second to start; on a machine that is swamped with starting agents much more.
 STARTING = timedelta(seconds=20)
@@ -31,9 +33,19 @@ def kernel_state(home: Home, state: RunState, *, now: datetime) -> KernelState:
         return KernelState.DONE
     if lock_is_held(RunFolder.of(home, state.created.run_id)):
         return KernelState.ALIVE
-    if state.kernel is None and now - state.created_at < STARTING:
+    if state.kernel is None and now - state.created_at < STARTING and _may_be_starting(home, state):
         return KernelState.STARTING
     return KernelState.GONE
+
+
+def _may_be_starting(home: Home, state: RunState) -> bool:
+    """False once the process that was started as the kernel is known to have ended."""
+    try:
+        record = read_json(RunFolder.of(home, state.created.run_id).kernel_start)
+    except StateError:
+        return True
+    started = ProcessIdentity.from_json(record)
+    return started is None or is_alive(started)
 
 
 def lock_is_held(folder: RunFolder) -> bool:
