@@ -127,8 +127,15 @@ def test_the_client_starts_with_it_and_its_model_learns_of_it(client: Client, ma
     assert "bullswarm" not in ask(machine, *client.listing).stdout
 
 
-def test_codex_trusts_the_hooks_when_it_was_told_to_and_not_before(make_machine: MachineMaker) -> None:
+@pytest.mark.parametrize("named", [True, False], ids=["CODEX_HOME", "the usual folder"])
+def test_codex_trusts_the_hooks_when_it_was_told_to_and_not_before(make_machine: MachineMaker, named: bool) -> None:
     machine = make_machine(CODEX, [])
+    # Behind a link, as people keep their dotfiles: Codex names the hooks by the one path or by the other.
+    kept = machine.home / "dotfiles"
+    (machine.home / ".codex").rename(kept)
+    (machine.home / ".codex").symlink_to(kept)
+    if not named:
+        del machine.environ["CODEX_HOME"]
     integrate(machine, "install", "--yes", "--agents", "codex")
     assert {hook["trustStatus"] for hook in codex_hooks(machine)} == {"untrusted"}
     integrate(machine, "install", "--yes", "--agents", "codex", "--trust-hooks")

@@ -11,6 +11,7 @@ from typing import Any
 
 from bullswarm_core.errors import BullswarmError, UsageError
 from bullswarm_core.home import file_lock
+from bullswarm_core.workers.environment import DEPTH_VARIABLE, read_depth
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.displays.text import one_line
 from bullswarm_server.integrate.agent import Agent
@@ -32,6 +33,11 @@ AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE, CODEX, OPENC
 def run(arguments: list[str], context: CommandContext) -> int:
     """Show what would change, ask (or take --yes), and write it; 1 when something is left undone."""
     options = _parser().parse_args(arguments)
+    if options.action != "status" and read_depth(context.environ) > 0:
+        raise UsageError(
+            f"{DEPTH_VARIABLE} is set: this is a worker's shell",
+            hint="only a person's own shell may change their settings",
+        )
     call = _Call(options, context)
     plans = [call.plan(agent) for agent in call.agents]
     if options.action == "status":

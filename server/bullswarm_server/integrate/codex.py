@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from bullswarm_server.integrate.agent import Agent, Setup, instructions, skill
 from bullswarm_server.integrate.hook_parts import HookTrust, JsonHooks
 from bullswarm_server.integrate.parts import Part, TomlEntry
@@ -29,8 +32,15 @@ def _make(person: Person, sources: Sources) -> Setup:
     config = folder / "config.toml"
     parts: list[Part] = [TomlEntry(config, ("mcp_servers", "bullswarm"), entry, fixed=("command", "args"))]
     if (hooks := sources.hooks("codex")) is not None:
-        parts += [JsonHooks(folder / "hooks.json", hooks), HookTrust(config, folder / "hooks.json")]
+        file = folder / "hooks.json"
+        parts += [JsonHooks(file, hooks), HookTrust(config, file, _as_codex_names_it(file, person))]
     return Setup((*parts, skill(folder / "skills", sources), instructions(folder / "AGENTS.md")))
+
+
+def _as_codex_names_it(file: Path, person: Person) -> str:
+    # Codex resolves the links of a CODEX_HOME that it was given, and not those of the usual folder.
+    folder = os.path.realpath(file.parent) if person.environ.get("CODEX_HOME") else str(file.parent)
+    return os.path.join(folder, file.name)  # noqa: PTH118 - a text, as it stands in the settings
 
 
 AGENT = Agent("codex", "Codex", "codex", _make)

@@ -101,11 +101,13 @@ def our_groups(text: str | None) -> Iterator[tuple[str, int, Any]]:
 class HookTrust:
     """Codex's record that the person trusts our hooks: a hash for each in config.toml, as Codex itself writes it.
 
-    Codex runs no hook without it, and says nothing. It is written only where the person asks for it.
+    Codex runs no hook without it, and says nothing. It is written only where the person asks for it. ``shown_as`` is how
+    Codex itself names the file of the hooks.
     """
 
     file: Path
     hooks_file: Path
+    shown_as: str
     name: str = "hook trust"
     optional: bool = True
 
@@ -148,7 +150,7 @@ class HookTrust:
         except TextError as error:
             raise in_file(self.hooks_file, error) from error
         return {
-            f"{self.hooks_file}:{event_key(event)}:{place}:{index}": trust_hash(event, group, hook)
+            f"{self.shown_as}:{event_key(event)}:{place}:{index}": trust_hash(event, group, hook)
             for event, place, group in ours
             for index, hook in enumerate(group["hooks"])
         }

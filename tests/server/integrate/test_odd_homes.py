@@ -186,6 +186,15 @@ def test_what_has_our_name_and_is_not_ours_is_left_alone(
     assert persons.read(name) == text
 
 
+def test_a_worker_changes_no_settings(persons: PersonsHome) -> None:
+    said = persons.install(BULLSWARM_DEPTH="1")
+    assert said.code == 2
+    assert "BULLSWARM_DEPTH is set" in said.err
+    assert persons.remove(BULLSWARM_DEPTH="1").code == 2
+    assert persons.say("status", BULLSWARM_DEPTH="1").code == 1
+    assert persons.install(BULLSWARM_DEPTH="0").code == 0
+
+
 # --- brought up to date
 
 
