@@ -51,11 +51,14 @@ class Wire:
         """Write one message; a client that has gone ends the process, since nobody is left to serve."""
         data = memoryview(line + b"\n")
         with self._lock:
-            try:
-                while data:
+            while data:
+                try:
                     data = data[os.write(self._descriptor, data) :]
-            except OSError:
-                leave(0)
+                except BlockingIOError:
+                    # A client may share a pipe that does not block.
+                    select.select([], [self._descriptor], [])
+                except OSError:
+                    leave(0)
 
     def say(self, message: Message) -> None:
         """Write one message from its object."""
@@ -226,6 +229,8 @@ def _read(wire_in: int, front: Front, wire: Wire, ended: threading.Event, parent
                 leave(0)
         try:
             chunk = os.read(wire_in, _CHUNK)
+        except BlockingIOError:
+            continue
         except OSError:
             chunk = b""
         if not chunk:

@@ -94,6 +94,7 @@ class _Handlers:
         )
 
     async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+        self._machine.reap()
         tool = TOOLS.get(params.name)
 
         async def report(done: float, total: float | None, line: str) -> None:

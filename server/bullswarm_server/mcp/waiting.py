@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from bullswarm_core.errors import BullswarmError
 from bullswarm_core.labels import Labels
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.services import utc_now
@@ -46,19 +47,28 @@ async def wait_for_verdict(call: Call, run_id: str, *, seconds: float, report: R
         started = time.monotonic()
         while True:
             await anyio.sleep(PROGRESS_EVERY_SEC)
-            if latest is not None:
-                signs = await anyio.to_thread.run_sync(signs_of_life, call, latest)
-                await report(round(time.monotonic() - started, 1), _expected_sec(latest), progress_line(signs))
+            # A sign of life is a bonus: what can't be read just now spoils no wait.
+            with contextlib.suppress(BullswarmError, OSError):
+                if latest is not None:
+                    signs = await anyio.to_thread.run_sync(signs_of_life, call, latest)
+                    done, expected = round(time.monotonic() - started, 1), _expected_sec(latest)
+                    await report(done, expected if expected and done < expected else None, progress_line(signs))
 
     wait = partial(wait_for, call.home, run_id, environ=call.machine.environ, timeout_sec=seconds, tick=tick)
+    failure: BullswarmError | None = None
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(report_on)
-            with contextlib.suppress(_WaitIsOverError):
+            try:
                 state = await anyio.to_thread.run_sync(wait, abandon_on_cancel=True, limiter=_limiter())
+            except BullswarmError as error:
+                # Kept for after the group, which would wrap it and hide its words.
+                failure = error
             group.cancel_scope.cancel()
     finally:
         over = True
+    if failure is not None:
+        raise failure
     return state
 
 

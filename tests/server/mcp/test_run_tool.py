@@ -13,6 +13,7 @@ import pytest
 from tests.server.mcp.calling import MODES, Mode, calling
 from tests.server.site import ANSWER, SAY, WAIT_FOR_GO, Site, until
 
+from bullswarm_core.errors import BullswarmError
 from bullswarm_server.mcp import waits
 
 TASK: dict[str, Any] = {"lane": "analyze", "prompt": "Explain the parser."}
@@ -302,3 +303,28 @@ async def test_an_unknown_client_gets_a_short_wait_whatever_it_asks_for(
         assert said.document["effectiveWaitSec"] == 0.3
         site.go()
         await call("run", run_id="last")
+
+
+async def test_a_wait_that_fails_says_why_in_its_own_words(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise BullswarmError("the kernel ended 3 times", hint="see its log")
+
+    site.worker("alpha", SAY)
+    async with calling(site) as call:
+        run = (await call("run", **task(site))).document
+        monkeypatch.setattr("bullswarm_server.mcp.waiting.wait_for", fails)
+        said = await call("run", run_id=run["runId"])
+    assert (said.error, said.text) == (True, "the kernel ended 3 times · see its log")
+
+
+async def test_progress_that_cannot_be_told_spoils_no_wait(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bullswarm_server.mcp.waiting.PROGRESS_EVERY_SEC", 0.05)
+    site.worker("alpha", WAIT_FOR_GO)
+    async with calling(site) as call:
+        waiting = asyncio.create_task(call("run", **task(site)))
+        await asyncio.to_thread(site.happened, "attempt.launched")
+        site.home.labels_file.write_text("no JSON")
+        await asyncio.sleep(0.3)
+        site.home.labels_file.unlink()
+        site.go()
+        assert (await waiting).document["ok"] is True

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,6 +99,43 @@ def test_a_call_that_is_cancelled_while_the_server_loads_is_never_begun(
     server.send("notifications/cancelled", params={"requestId": 1})
     assert server.tool("runs", 2, op="list")["structuredContent"]["runs"] == []
     assert 1 not in [message.get("id") for message in server.said]
+
+
+def test_ended_kernels_leave_no_zombies_behind(site: Site, start: Callable[..., Server]) -> None:
+    site.worker("alpha", SAY)
+    server = start()
+    server.introduce()
+    for number in range(3):
+        assert server.tool("run", number, **task(site)["arguments"])["structuredContent"]["ok"] is True
+
+    def zombies() -> list[str]:
+        server.tool("label", "look")
+        return [
+            child
+            for tasks in Path(f"/proc/{server.process.pid}/task").glob("*/children")
+            for child in tasks.read_text().split()
+        ]
+
+    until(lambda: not zombies(), "no child is left")
+
+
+def test_a_pipe_that_does_not_block_loses_nothing(site: Site) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    words = [sys.executable, "-m", "bullswarm_server.cli.main", "mcp"]
+    process = subprocess.Popen(words, env=site.environ, stdin=subprocess.PIPE, stdout=writing)
+    os.close(writing)
+    messages = [{"id": 0, "method": "initialize", "params": INTRODUCTION}]
+    messages += [{"id": number, "method": "tools/list"} for number in range(1, 60)]
+    assert process.stdin is not None
+    process.stdin.write(b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in messages))
+    process.stdin.flush()
+    # The answers take several times what a pipe holds.
+    time.sleep(0.5)
+    with open(reading, "rb") as answers:
+        assert [json.loads(answers.readline())["id"] for _ in messages] == list(range(60))
+        process.stdin.close()
+        process.wait()
 
 
 def test_progress_is_sent_with_the_clients_token(site: Site, start: Callable[..., Server]) -> None:
