@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from bullswarm_core.errors import LockTimeoutError, StateError, StorageError
+from bullswarm_core.fast.files import file_name_of as file_name_of
 
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
 LOCK_TIMEOUT_SEC = 10.0
 # Asking 50 times a second costs nothing, and a lock that is held for a millisecond causes no pause that anybody sees.
 _LOCK_POLL_SEC = 0.02
-_SAFE_IN_FILE_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
 class Home:
@@ -89,16 +89,6 @@ class Home:
         """Create the home, readable by its owner only; raise StorageError when that cannot be done."""
         make_folder(self.root)
         return self
-
-
-def file_name_of(pool_id: str) -> str:
-    """Return ``pool_id`` as a file name: what is not a letter, digit, ``_``, ``-`` or inner dot is percent-encoded."""
-    encoded = "".join(letter if letter in _SAFE_IN_FILE_NAMES else _percent(letter) for letter in pool_id)
-    return f"%2E{encoded[1:]}" if encoded.startswith(".") else encoded
-
-
-def _percent(letter: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", "surrogatepass"))
 
 
 def make_folder(path: Path) -> None:

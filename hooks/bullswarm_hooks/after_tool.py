@@ -20,7 +20,10 @@ def answer(call: Call) -> dict[str, Any] | None:
         return None
     from bullswarm_hooks import verdict
 
-    found = verdict.find(call.payload.get("tool_response"))
+    # A command that exits with 1, as `bullswarm run` does for a bad verdict, is a failure of the tool to Claude Code: it has
+    # an event of its own, and the output stands in its `error`.
+    where = "error" if call.event == "PostToolUseFailure" else "tool_response"
+    found = verdict.find(call.payload.get(where))
     return answers.context(call.event, verdict.line(found)) if found else None
 
 

@@ -11,6 +11,7 @@ FIELDS = {
     "SessionStart": frozenset({"additionalContext"}),
     "PreToolUse": frozenset({"additionalContext", "permissionDecision", "permissionDecisionReason", "updatedInput"}),
     "PostToolUse": frozenset({"additionalContext"}),
+    "PostToolUseFailure": frozenset({"additionalContext"}),
 }
 
 

@@ -25,6 +25,7 @@ DEADLINE_SEC = 3.0
 _CONCERNS_US = {
     "PreToolUse": (b"bullswarm", b'"Agent"', b'"Task"', b'"task"', b"spawn_agent"),
     "PostToolUse": (b"bullswarm",),
+    "PostToolUseFailure": (b"bullswarm",),
 }
 
 
@@ -68,7 +69,7 @@ def answer(call: Call) -> dict[str, Any] | None:
         from bullswarm_hooks import before_tool
 
         return before_tool.answer(call)
-    if call.event == "PostToolUse":
+    if call.event in ("PostToolUse", "PostToolUseFailure"):
         from bullswarm_hooks import after_tool
 
         return after_tool.answer(call)

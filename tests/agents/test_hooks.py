@@ -158,6 +158,14 @@ def test_claude_inside_another_agent_tells_its_commands_who_calls(make_machine: 
     assert [row["caller"] for row in machine.runs()] == ["claude-code"]
 
 
+def test_a_bad_verdict_is_told_after_the_command_that_it_made_fail(make_machine: MachineMaker) -> None:
+    machine = make_machine(CLAUDE, [CLAUDE.run_shell("bullswarm run --lane build 'Explain it'"), say("Thanks.")])
+    prepare(machine)
+    assert machine.bullswarm("pools").returncode == 0
+    session(machine, "--allowedTools", "Bash(bullswarm run:*)")
+    assert " on talker FAILED" in requests(machine)[-1] and "kind: not-produced" in requests(machine)[-1]
+
+
 def test_a_changed_command_still_needs_the_persons_permission(make_machine: MachineMaker) -> None:
     machine = make_machine(CLAUDE, [CLAUDE.run_shell("bullswarm run --lane analyze 'Explain it'"), say("Thanks.")])
     prepare(machine)

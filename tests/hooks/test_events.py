@@ -285,6 +285,19 @@ def test_a_failure_says_what_kind_and_where_to_look(agent: Agent) -> None:
     )
 
 
+def test_claudes_event_for_a_command_that_failed_is_read_too(agent: Agent) -> None:
+    failed = {**VERDICT, "ok": False, "why": "no good", "outFile": None}
+    shown = "FAIL [cx] no good\nrun: abc123 (bullswarm runs show abc123)\n"
+    for left in (shown, json.dumps(failed)):
+        said = agent.say(
+            "PostToolUseFailure",
+            tool_name="Bash",
+            tool_input={"command": "bullswarm run x"},
+            error=f"Exit code 1\n{left}",
+        )
+        assert said["additionalContext"].startswith('bullswarm: run abc123 on cx FAILED ("no good")')
+
+
 def test_an_unfinished_run_says_how_to_wait(agent: Agent) -> None:
     running = {"runId": "wf-1", "shortId": "abc123", "state": "running", "ok": None, "pick": {"poolLabel": "cx"}}
     expected = "bullswarm: run abc123 on cx is not finished · wait on: bullswarm runs wait abc123"

@@ -18,7 +18,7 @@ from bullswarm_hooks import answers
 from bullswarm_hooks.call import Call
 from bullswarm_hooks.main import AGENTS, LARGEST_INPUT_BYTES, answer
 
-EVENTS = ("SessionStart", "PreToolUse", "PostToolUse")
+EVENTS = ("SessionStart", "PreToolUse", "PostToolUse", "PostToolUseFailure")
 # As Claude Code 2.1.332 and Codex 0.171.0 sent them.
 COMMON = {"session_id": "7c9f9662-ebe4-48ae-b28d-95a619c544ec", "transcript_path": "/t.jsonl", "cwd": "/srv/app"}
 OWN_PIN = {

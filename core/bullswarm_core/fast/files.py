@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 LARGEST_BYTES = 1 << 20
 # Surplus moves by less than a point in that time.
 _BEHIND_SEC = 300.0
+_SAFE_IN_FILE_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
 def home_folder(environ: Mapping[str, str]) -> str:
@@ -46,6 +47,16 @@ def read_json(path: str) -> Any:
         return json.loads(data) if len(data) <= LARGEST_BYTES else None
     except (OSError, ValueError, RecursionError):
         return None
+
+
+def file_name_of(pool_id: str) -> str:
+    """Return ``pool_id`` as a file name: what is not a letter, digit, ``_``, ``-`` or inner dot is percent-encoded."""
+    encoded = "".join(letter if letter in _SAFE_IN_FILE_NAMES else _percent(letter) for letter in pool_id)
+    return f"%2E{encoded[1:]}" if encoded.startswith(".") else encoded
+
+
+def _percent(letter: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in letter.encode("utf-8", "surrogatepass"))
 
 
 def is_behind(home: str) -> bool:

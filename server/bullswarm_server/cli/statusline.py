@@ -11,7 +11,7 @@ import sys
 import time
 
 from bullswarm_core.fast import hook_state
-from bullswarm_core.fast.files import home_folder, read_json, write_private
+from bullswarm_core.fast.files import file_name_of, home_folder, read_json, write_private
 from bullswarm_core.fast.moments import span
 from bullswarm_core.fast.pool_text import shown, use_text
 from bullswarm_core.fast.rate_limits import merged_meter, windows_in
@@ -78,8 +78,6 @@ def line(state: HookState, own: Pool | None, told: list[dict[str, Any]], *, now:
 
 def keep(environ: Mapping[str, str], pool: str, told: list[dict[str, Any]], *, now: float) -> bool:
     """Store what the session told as its pool's reading; tell whether the file had to be written."""
-    from bullswarm_core.home import file_name_of
-
     path = f"{home_folder(environ)}/meters/{file_name_of(pool)}.json"
     meter = merged_meter(read_json(path), told, pool=pool, now=now)
     if meter is None:
