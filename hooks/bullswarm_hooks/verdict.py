@@ -89,10 +89,13 @@ def _in_lines(text: str) -> dict[str, Any] | None:
         return None
     path = re.search(r"^output: (.+) \(\d+ bytes\)$", text, re.MULTILINE)
     word, pool, why = head.groups()
+    # The kind of a failure stands behind its reason.
+    failure = re.fullmatch(r"(.*) \(([a-z-]+)\)", why) if word == "FAIL" else None
     return {
         "shortId": run.group(1),
         "ok": {"OK": True, "FAIL": False}.get(word),
         "pick": {"pool": pool} if pool != "-" else None,
-        "why": why,
+        "why": failure.group(1) if failure else why,
+        "failureKind": failure.group(2) if failure else None,
         "outFile": path.group(1) if path else None,
     }

@@ -286,8 +286,8 @@ def test_a_failure_says_what_kind_and_where_to_look(agent: Agent) -> None:
 
 
 def test_claudes_event_for_a_command_that_failed_is_read_too(agent: Agent) -> None:
-    failed = {**VERDICT, "ok": False, "why": "no good", "outFile": None}
-    shown = "FAIL [cx] no good\nrun: abc123 (bullswarm runs show abc123)\n"
+    failed = {**VERDICT, "ok": False, "why": "no good", "outFile": None, "failureKind": "not-produced"}
+    shown = "FAIL [cx] no good (not-produced)\nrun: abc123 (bullswarm runs show abc123)\n"
     for left in (shown, json.dumps(failed)):
         said = agent.say(
             "PostToolUseFailure",
@@ -295,7 +295,9 @@ def test_claudes_event_for_a_command_that_failed_is_read_too(agent: Agent) -> No
             tool_input={"command": "bullswarm run x"},
             error=f"Exit code 1\n{left}",
         )
-        assert said["additionalContext"].startswith('bullswarm: run abc123 on cx FAILED ("no good")')
+        assert said["additionalContext"].startswith(
+            'bullswarm: run abc123 on cx FAILED ("no good") · kind: not-produced'
+        )
 
 
 def test_an_unfinished_run_says_how_to_wait(agent: Agent) -> None:
