@@ -109,8 +109,12 @@ class RunsArguments(Arguments):
 
 def read(model: type[Model], given: Mapping[str, Any] | None) -> Model:
     """Check a call's arguments. Raises UsageError that names each wrong one, its value and what is allowed."""
+    # Strict function calling sends every argument that the model knows, null for those it leaves out.
+    meant = {
+        name: value for name, value in (given or {}).items() if value is not None or name not in model.model_fields
+    }
     try:
-        return model.model_validate(dict(given or {}))
+        return model.model_validate(meant)
     except ValidationError as error:
         problems = list(dict.fromkeys(_problem(model, detail) for detail in error.errors(include_url=False)))
         shown = "; ".join(problems[:_SHOWN_PROBLEMS])
@@ -141,8 +145,7 @@ def _shown(value: Any) -> str:
 def schema(model: type[Arguments]) -> dict[str, Any]:
     """Return the model's JSON schema in few bytes: no titles, no null alternatives, no empty defaults.
 
-    Every caller pays for these bytes in its context. A null is still accepted where an argument may be left out, since
-    strict function calling sends one.
+    Every caller pays for these bytes in its context.
     """
     document = model.model_json_schema()
     document.pop("description", None)

@@ -192,6 +192,17 @@ async def test_a_wrong_call_says_what_is_wrong_and_starts_nothing(
     assert not site.home.database_file.exists()
 
 
+async def test_a_null_is_an_argument_left_out(site: Site) -> None:
+    site.worker("alpha", SAY)
+    async with calling(site) as call:
+        tools = (await call.client.list_tools()).tools
+        known = next(tool for tool in tools if tool.name == "run").input_schema["properties"]
+        assert (await call("run", **{**dict.fromkeys(known), **task(site)})).document["ok"] is True
+        unknown = await call("run", **task(site), colour=None)
+    assert unknown.error
+    assert 'unknown argument "colour"' in unknown.text
+
+
 async def test_the_home_folder_is_no_project(site: Site) -> None:
     site.worker("alpha", SAY)
     (site.root / "link").symlink_to(site.root / "home")
