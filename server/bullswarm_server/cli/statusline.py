@@ -26,20 +26,29 @@ if TYPE_CHECKING:
 
 PROVIDER = "claude-code"
 _LARGEST_INPUT_BYTES = 1 << 20
-_HELP = """\
-usage: bullswarm statusline < status.json
-
-One line for Claude Code's status line: pools by label with their 5-hour and weekly use. It also keeps the use of the
-session's own account, which Claude Code passes in, as a reading of that pool. In Claude Code's settings.json:
-  "statusLine": {"type": "command", "command": "bullswarm statusline"}"""
 
 
 def run(arguments: list[str], context: CommandContext) -> int:
-    """Print the line; always 0 but for the help page's sake."""
+    """Print the line; there are no options but ``--help``."""
     if arguments:
-        context.print(_HELP)
-        return 0 if arguments[0] in ("--help", "-h") else 2
+        _parse(arguments)
     return quick(context.environ)
+
+
+def _parse(arguments: list[str]) -> None:
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog="bullswarm statusline",
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=(
+            "The line for Claude Code's status line: pools by label with their 5-hour and weekly use. It reads Claude\n"
+            "Code's status JSON on standard input, and keeps what that tells of the session's own account as a reading."
+        ),
+        epilog='settings.json of Claude Code: "statusLine": {"type": "command", "command": "bullswarm statusline"}',
+    )
+    parser.parse_args(arguments)
 
 
 def quick(environ: Mapping[str, str]) -> int:
