@@ -174,6 +174,42 @@ def test_a_changed_command_still_needs_the_persons_permission(make_machine: Mach
     assert _calls(machine) == [] and "requires approval" in requests(machine)[-1]
 
 
+@pytest.mark.parametrize(
+    ("caller", "tool"),
+    [(CLAUDE, "mcp__bullswarm__run"), (CODEX, "mcp__bullswarm.run"), (OPENCODE, "bullswarm_run")],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_a_pin_by_mcp_is_refused_before_the_server_sees_it(
+    make_machine: MachineMaker, caller: Setup, tool: str
+) -> None:
+    machine = make_machine(caller, [])
+    pinned = call_tool(tool, lane="analyze", prompt="Explain it", cwd=str(machine.project), pool=caller.name)
+    machine.turns[:] = [pinned, say("Thanks.")]
+    prepare(machine)
+    assert machine.bullswarm("pools").returncode == 0
+    session(machine, *_with_server(machine))
+    assert f"bullswarm: {caller.name} is the caller's own pool (this session runs on it)" in requests(machine)[-1]
+    assert machine.runs() == []
+
+
+def _with_server(machine: Machine) -> list[str]:
+    """Give the agent our MCP server; return the options that this takes."""
+    command = str(machine.root / "bin/bullswarm")
+    if machine.setup is CODEX:
+        home = f'env = {{BULLSWARM_HOME = "{machine.state}", PYTHONPATH = "{machine.environ["PYTHONPATH"]}"}}'
+        server = f'\n[mcp_servers.bullswarm]\ncommand = "{command}"\nargs = ["mcp"]\nrequired = true\n{home}\n'
+        config = machine.home / ".codex/config.toml"
+        config.write_text(config.read_text() + server)
+        return []
+    if machine.setup is OPENCODE:
+        file = machine.home / ".config/opencode/opencode.json"
+        server_entry = {"bullswarm": {"type": "local", "command": [command, "mcp"], "enabled": True}}
+        file.write_text(json.dumps({**json.loads(file.read_text()), "mcp": server_entry}))
+        return []
+    write_json(machine.root / "mcp.json", {"mcpServers": {"bullswarm": {"command": command, "args": ["mcp"]}}})
+    return ["--mcp-config", f"{machine.root}/mcp.json", "--allowedTools", "mcp__bullswarm__run"]
+
+
 def test_codex_runs_the_hooks_that_were_trusted_by_hash(make_machine: MachineMaker) -> None:
     machine = make_machine(CODEX, [say("Thanks.")])
     prepare(machine)
