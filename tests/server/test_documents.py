@@ -58,8 +58,9 @@ def test_there_is_something_to_check() -> None:
 def test_every_verb_has_help_that_changes_nothing(
     verb: str, own_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = dispatch([verb, "--help"], environ={"HOME": str(own_home)}, out=io.StringIO(), err=io.StringIO())
-    shown = capsys.readouterr().out
+    out = io.StringIO()
+    code = dispatch([verb, "--help"], environ={"HOME": str(own_home)}, out=out, err=io.StringIO())
+    shown = out.getvalue() + capsys.readouterr().out
     assert code == 0
     assert f"bullswarm {verb}" in shown
     assert verb in help_text()

@@ -38,6 +38,7 @@ class Task:
     use_providers: tuple[str, ...] = ()
     avoid_providers: tuple[str, ...] = ()
     independent_of: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
     timeout_sec: float | None = None
     shared_tree: bool = False
 
@@ -82,6 +83,7 @@ class Task:
         return Request(
             lane=self.lane,
             effort=self.effort,
+            capabilities=self.capabilities,
             model=self.model,
             use_pools=self.use_pools,
             avoid_pools=self.avoid_pools,
@@ -112,6 +114,7 @@ def to_options(task: Task) -> dict[str, Any]:
     return {
         "pool": task.pool,
         "independentOf": list(task.independent_of),
+        "capabilities": list(task.capabilities),
         "timeoutSec": task.timeout_sec,
         "sharedTree": task.shared_tree,
     }
@@ -134,6 +137,7 @@ def from_step(step: Mapping[str, Any], options: Mapping[str, Any], *, cwd: str) 
         use_providers=tuple(providers.get("use", ())),
         avoid_providers=tuple(providers.get("avoid", ())),
         independent_of=tuple(options.get("independentOf", ())),
+        capabilities=tuple(options.get("capabilities", ())),
         timeout_sec=options.get("timeoutSec"),
         shared_tree=bool(options.get("sharedTree")),
     )

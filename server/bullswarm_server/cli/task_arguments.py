@@ -41,6 +41,9 @@ def add_task_arguments(parser: argparse.ArgumentParser, *, prompt_required: bool
     )
     parser.add_argument("--avoid-provider", action="append", default=[], metavar="NAME", help="leave this provider out")
     parser.add_argument(
+        "--capability", action="append", default=[], metavar="NAME", help="only pools that declare this capability"
+    )
+    parser.add_argument(
         "--independent-of", action="append", default=[], metavar="RUN",
         help="leave out the providers that did this earlier work: a run, or the path of its output",
     )  # fmt: skip
@@ -108,6 +111,7 @@ def build_task(options: argparse.Namespace, *, prompt: str, names: PoolNames, av
         use_providers=tuple(names.provider(name) for name in options.use_provider),
         avoid_providers=tuple(dict.fromkeys((*map(names.provider, options.avoid_provider), *avoid_also))),
         independent_of=tuple(options.independent_of),
+        capabilities=tuple(options.capability),
         timeout_sec=getattr(options, "timeout", None),
         shared_tree=getattr(options, "shared_tree", False),
     )

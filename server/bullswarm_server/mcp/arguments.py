@@ -40,6 +40,7 @@ class TaskArguments(Arguments):
     use_providers: Names = []
     avoid_providers: Names = []
     independent_of: Names = Field([], description="runs whose providers are avoided, for an unbiased review")
+    capabilities: Names = Field([], description="only pools that declare these, such as strong-analysis")
 
 
 class RouteArguments(TaskArguments):

@@ -27,6 +27,7 @@ names = st.lists(st.sampled_from(["codex", "grok", "claude-code:acme"]), unique=
         use_pools=names,
         use_providers=names,
         independent_of=names,
+        capabilities=names,
         timeout_sec=st.sampled_from([None, 30.0]),
         shared_tree=st.booleans(),
     )
