@@ -174,22 +174,21 @@ def test_a_changed_command_still_needs_the_persons_permission(make_machine: Mach
     assert _calls(machine) == [] and "requires approval" in requests(machine)[-1]
 
 
-@pytest.mark.parametrize(
-    ("caller", "tool"),
-    [(CLAUDE, "mcp__bullswarm__run"), (CODEX, "mcp__bullswarm.run"), (OPENCODE, "bullswarm_run")],
-    ids=lambda value: getattr(value, "name", ""),
-)
-def test_a_pin_by_mcp_is_refused_before_the_server_sees_it(
-    make_machine: MachineMaker, caller: Setup, tool: str
-) -> None:
+RUN_TOOLS = {"claude-code": "mcp__bullswarm__run", "codex": "mcp__bullswarm.run", "opencode": "bullswarm_run"}
+
+
+def test_by_mcp_a_pin_is_refused_and_the_verdict_of_a_run_is_told(make_machine: MachineMaker, caller: Setup) -> None:
     machine = make_machine(caller, [])
-    pinned = call_tool(tool, lane="analyze", prompt="Explain it", cwd=str(machine.project), pool=caller.name)
-    machine.turns[:] = [pinned, say("Thanks.")]
+    task = {"lane": "analyze", "prompt": "Explain it", "cwd": str(machine.project)}
+    run = RUN_TOOLS[caller.name]
+    machine.turns[:] = [call_tool(run, **task, pool=caller.name), call_tool(run, **task), say("Thanks.")]
     prepare(machine)
     assert machine.bullswarm("pools").returncode == 0
     session(machine, *_with_server(machine))
-    assert f"bullswarm: {caller.name} is the caller's own pool (this session runs on it)" in requests(machine)[-1]
-    assert machine.runs() == []
+    _, refused, told = requests(machine)
+    assert f"bullswarm: {caller.name} is the caller's own pool (this session runs on it)" in refused
+    assert " on talker is ok" in told and "read it and check its claims" in told
+    assert [row["caller"] for row in machine.runs()] == [caller.name]
 
 
 def _with_server(machine: Machine) -> list[str]:

@@ -61,10 +61,13 @@ export const Bullswarm = async ({ directory }) => {
         session_id: input.sessionID,
         tool_name: input.tool,
         tool_input: input.args,
-        tool_response: output.output,
+        // The output of an MCP tool is the server's own result here, that of a built-in one a text.
+        tool_response: output.output ?? output.content,
       }
       const said = await ask("PostToolUse", payload, directory, QUICK_MS)
-      if (said?.additionalContext) output.output += `\n${said.additionalContext}`
+      if (!said?.additionalContext) return
+      if (typeof output.output === "string") output.output += `\n${said.additionalContext}`
+      else if (Array.isArray(output.content)) output.content.push({ type: "text", text: said.additionalContext })
     },
   }
 }
