@@ -117,6 +117,7 @@ def test_with_its_keeper_killed_the_whole_tree_is_ended_and_the_output_kept(site
     verdict = verdict_of(process)
     assert (process.returncode, verdict["failureKind"]) == (1, "interrupted")
     assert "no exit record" in verdict["why"]
+    assert verdict["meta"]["wallSec"] is None and verdict["meta"]["startedAt"]
     assert_kept_and_gone(site, verdict)
 
 

@@ -201,7 +201,8 @@ def _meta(ended: Ended, stream: StreamFacts, output: str | None) -> dict[str, An
         "stalled": exit_.reason in ("startup", "silence", "no-progress"),
         "cancelled": exit_.reason == "stopped",
         "forcedExit": exit_.reason == "after-terminal",
-        "wallSec": round(exit_.wall_sec, 3),
+        # With its keeper dead nobody knows how long it worked, and no rate may be learned from a zero.
+        "wallSec": None if exit_.reason == "lost" else round(exit_.wall_sec, 3),
         "silentSec": exit_.silent_sec,
         "cpuSec": exit_.cpu_sec,
         "startedAt": iso(exit_.started_at) if exit_.started_at else None,
