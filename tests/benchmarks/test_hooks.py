@@ -76,8 +76,8 @@ def measure(environment: dict[str, str], what: str, code: str, words: list[str],
     report = f"{what}: {ours * 1000:.1f} ms CPU, {ours / bare:.2f} x bare Python ({bare * 1000:.1f} ms)"
     sys.stderr.write(report + "\n")
     assert ours <= MOST_RATIO * bare, report
-    # The absolute limit is meant for a machine on which bare Python takes 10 ms or so.
-    assert ours <= max(MOST_CPU_SEC, bare * MOST_RATIO), report
+    # The absolute limit was set on a machine where bare Python takes 11 ms: a slower one gets as much more.
+    assert ours <= MOST_CPU_SEC * max(1.0, bare / 0.011), report
 
 
 @pytest.mark.parametrize("what", sorted(EVENTS))
@@ -90,6 +90,7 @@ def test_the_status_line_is_cheap(environment: dict[str, str]) -> None:
     given = json.dumps(STATUS).encode()
     measure(environment, "statusline", LINE, ["statusline"], given)
     measure(environment, "statusline that stores a reading", f"{FORGET}; {LINE}", ["statusline"], given)
+    assert Path(environment["BULLSWARM_HOME"], "meters/claude-code.json").exists()
 
 
 FORGET = "import os; p = os.environ['BULLSWARM_HOME'] + '/meters/claude-code.json'; os.path.exists(p) and os.unlink(p)"
