@@ -71,11 +71,12 @@ def free_pool_silence_sec(wall_seconds: Sequence[float]) -> float | None:
 def wall_seconds(
     connection: sqlite3.Connection, *, lane: Lane | None = None, effort: Effort | None = None, pool: str | None = None
 ) -> list[float]:
-    """Return the wall seconds of the latest matching attempts that were not stopped as stalled.
+    """Return the wall seconds of the latest matching attempts that came to an end of their own.
 
-    Stalled attempts are left out: counting them would lengthen, or with a short clock tighten, the very clock they hit.
+    Stalled ones are left out: counting them would lengthen, or with a short clock tighten, the very clock they hit. So are
+    those that somebody stopped or killed, which say nothing about how long the work takes.
     """
-    conditions = ["wall_sec > 0", "stalled = 0"]
+    conditions = ["wall_sec > 0", "stalled = 0", "coalesce(failure_kind, '') NOT IN ('cancelled', 'interrupted')"]
     values: list[str] = []
     for column, value in (("lane", lane), ("effort", effort), ("picked", pool)):
         if value is not None:

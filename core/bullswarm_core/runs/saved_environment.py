@@ -15,6 +15,8 @@ from bullswarm_core.values import dataclass
 _SECRET_NAME = re.compile(
     r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|PRIVATE|(^|_)(AUTH|PAT|PWD_HASH)($|_)", re.I
 )
+# What these name is where a secret or its agent lives, not the secret (SSH_AUTH_SOCK, KEY_FILE).
+_PLACE_NAME = re.compile(r"_(SOCK|SOCKET|FILE|PATH|DIR|HOME)$", re.I)
 # An address with a user and a password in it (DATABASE_URL, HTTPS_PROXY).
 _SECRET_VALUE = re.compile(r"://[^/\s:@]+:[^/\s@]+@")
 
@@ -29,7 +31,8 @@ class SavedEnvironment:
 
 def is_secret(name: str, value: str) -> bool:
     """Tell whether a variable's value must not be stored."""
-    return bool(_SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
+    named = _SECRET_NAME.search(name) and not _PLACE_NAME.search(name)
+    return bool(named or _SECRET_VALUE.search(value))
 
 
 def save(environ: Mapping[str, str], *, leave_out: Iterable[str] = ()) -> SavedEnvironment:

@@ -67,3 +67,15 @@ def test_history_is_read_by_lane_and_tier_and_by_pool_when_it_has_enough(tmp_pat
     assert expect(connection, "build", "high", pool="grok") == Expected(30, "history", 5)
     assert sorted(wall_seconds(connection, effort="high", pool="codex")) == [60, 600, 1200, 1800]
     connection.close()
+
+
+@pytest.mark.parametrize("kind", ["cancelled", "interrupted"])
+def test_what_somebody_ended_says_nothing_about_how_long_work_takes(tmp_path: Path, kind: str) -> None:
+    connection = open_database(Home(tmp_path))
+    rows = [(kind, 3.0), (kind, 3.0), (kind, 3.0), ("not-produced", 900.0), (None, 1200.0)]
+    connection.executemany(
+        "INSERT INTO decisions (at, lane, effort, picked, failure_kind, wall_sec) VALUES ('', 'build', 'high', 'p', ?, ?)",
+        rows,
+    )
+    assert wall_seconds(connection, lane="build", effort="high") == [1200.0, 900.0]
+    connection.close()
