@@ -57,8 +57,8 @@ class ModelRequest:
     @property
     def tools(self) -> tuple[str, ...]:
         """The names of the tools that were offered."""
-        offered = self.body.get("tools") if isinstance(self.body, dict) else None
-        return tuple(_tool_name(tool) for tool in offered or () if isinstance(tool, dict))
+        offered = _offered(self.body) if isinstance(self.body, dict) else []
+        return tuple(_tool_name(tool) for tool in offered if isinstance(tool, dict))
 
     def _prompt_index(self) -> int | None:
         for index in range(len(self.conversation) - 1, -1, -1):
@@ -80,9 +80,9 @@ def conversation_of(messages: Sequence[Any]) -> tuple[Entry, ...]:
 
 def _entries(message: dict[str, Any]) -> Iterator[Entry]:
     kind = message.get("type", "message")
-    if kind in ("function_call", "custom_tool_call"):
+    if kind in ("function_call", "custom_tool_call", "tool_search_call"):
         yield Entry("assistant", "", (str(message.get("call_id", "")),))
-    elif kind in ("function_call_output", "custom_tool_call_output"):
+    elif kind in ("function_call_output", "custom_tool_call_output", "tool_search_output"):
         yield Entry("tool", "")
     elif kind == "message":
         yield from _message_entries(message)
@@ -135,6 +135,13 @@ def _turn_of(call_ids: tuple[str, ...], otherwise: int) -> int:
         if found := _SCRIPTED_CALL.match(identity):
             return int(found.group(1))
     return otherwise
+
+
+def _offered(body: dict[str, Any]) -> list[Any]:
+    """Codex offers the tools of its newer models in an item of the conversation."""
+    items = body.get("input")
+    added = [item for item in items or () if isinstance(item, dict) and item.get("type") == "additional_tools"]
+    return [*(body.get("tools") or ()), *(tool for item in added for tool in item.get("tools") or ())]
 
 
 def _tool_name(tool: dict[str, Any]) -> str:

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.agents.scripted_model.request import ModelRequest, call_id
-from tests.agents.scripted_model.scenario import Answer, HangMidStream, Usage
+from tests.agents.scripted_model.scenario import Answer, HangMidStream, ToolCall, Usage
 
 PATHS = ("/v1/responses",)
+# The only argument of a tool that takes no JSON but a text, as the scripts of Codex's newer models.
+FREE_TEXT = "free_text"
 
 
 def messages_of(body: dict[str, Any]) -> list[Any]:
@@ -44,20 +46,39 @@ def beginning(turn: HangMidStream, request: ModelRequest, unique: str) -> Iterat
 def _items(answer: Answer, request: ModelRequest, unique: str) -> list[dict[str, Any]]:
     items = [_message(answer.text, unique)] if answer.text else []
     for position, call in enumerate(answer.calls):
-        identity = call_id(request.turn, position, unique)
-        namespace, _, name = call.name.rpartition(".")
-        items.append(
-            {
-                "id": f"fc_{identity}",
-                "type": "function_call",
-                "status": "completed",
-                "call_id": identity,
-                "name": name,
-                **({"namespace": namespace} if namespace else {}),
-                "arguments": json.dumps(dict(call.arguments)),
-            }
-        )
+        items.append(_call(call, call_id(request.turn, position, unique)))
     return items
+
+
+def _call(call: ToolCall, identity: str) -> dict[str, Any]:
+    common = {"status": "completed", "call_id": identity}
+    if set(call.arguments) == {FREE_TEXT}:
+        return {
+            **common,
+            "id": f"ctc_{identity}",
+            "type": "custom_tool_call",
+            "name": call.name,
+            "input": call.arguments[FREE_TEXT],
+        }
+    arguments = dict(call.arguments)
+    if call.name == "tool_search":
+        # The client itself searches; its arguments are an object, not a text.
+        return {
+            **common,
+            "id": f"tsc_{identity}",
+            "type": "tool_search_call",
+            "execution": "client",
+            "arguments": arguments,
+        }
+    namespace, _, name = call.name.rpartition(".")
+    return {
+        **common,
+        "id": f"fc_{identity}",
+        "type": "function_call",
+        "name": name,
+        **({"namespace": namespace} if namespace else {}),
+        "arguments": json.dumps(arguments),
+    }
 
 
 def _message(text: str, unique: str) -> dict[str, Any]:
