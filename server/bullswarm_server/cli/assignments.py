@@ -13,7 +13,7 @@ from bullswarm_core.ledger import Booking, entries
 from bullswarm_core.routing.forecast import remaining_minutes
 from bullswarm_core.wire import iso
 from bullswarm_server.cli.context import CommandContext
-from bullswarm_server.cli.help_format import QuickHelp
+from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.displays.text import one_line
 
 SCHEMA_VERSION = "bullswarm.assignments.v1"
@@ -87,10 +87,8 @@ def _line(booking: Booking, labels: Labels, *, now: datetime) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="bullswarm assignments",
-        allow_abbrev=False,
-        formatter_class=QuickHelp,
         description="Every attempt in flight, oldest first, across all bullswarm processes of this home.",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document (bullswarm.assignments.v1)")

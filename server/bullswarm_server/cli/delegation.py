@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from bullswarm_server.cli.context import CommandContext
-from bullswarm_server.cli.help_format import QuickHelp
+from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.hook_state import delegation_is_on, refresh, switch_delegation
 
 SCHEMA_VERSION = "bullswarm.delegation.v1"
@@ -30,10 +30,8 @@ def run(arguments: list[str], context: CommandContext) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="bullswarm delegation",
-        allow_abbrev=False,
-        formatter_class=QuickHelp,
         description="Whether the hooks of your agents may give their subagents to the pool with most surplus.",
     )
     parser.add_argument("state", nargs="?", choices=("on", "off", "status"), default="status", help="default: status")

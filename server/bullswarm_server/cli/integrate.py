@@ -13,6 +13,7 @@ from bullswarm_core.errors import BullswarmError, UsageError
 from bullswarm_core.home import file_lock
 from bullswarm_core.workers.environment import DEPTH_VARIABLE, read_depth
 from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.displays.text import one_line
 from bullswarm_server.integrate.agent import Agent
 from bullswarm_server.integrate.apply import apply_plan
@@ -241,11 +242,10 @@ def _names(text: str) -> list[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="bullswarm integrate",
         description="Set up the agents that call bullswarm: MCP server, hooks, skill, and a few lines of instruction. "
         "Shows the changes first, and leaves everything else in your files as it is.",
-        allow_abbrev=False,
     )
     verbs = parser.add_subparsers(dest="action", required=True, metavar="install|status|remove")
     for name, text in (
@@ -253,7 +253,7 @@ def _parser() -> argparse.ArgumentParser:
         ("status", "say what is installed; 0 only when every selected agent is complete"),
         ("remove", "take away exactly what install added"),
     ):
-        verb = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
+        verb = verbs.add_parser(name, help=text, description=text)
         verb.add_argument(
             "--agents", type=_names, metavar="NAMES", help=f"of {','.join(AGENTS)} (default: those found)"
         )

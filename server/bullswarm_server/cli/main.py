@@ -38,6 +38,7 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 # After these the cache of the hooks may be behind what the person decided.
 _DECIDING = ("pools", "label", "strategy", "setup", "provider")
+EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
@@ -76,7 +77,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _command(words: list[str]) -> int:
+    _stand_in_for_closed_streams()
     _speak_utf8(sys.stdout, sys.stderr)
+    try:
+        code = _answer(words)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader went away (`bullswarm pools | head -1`); point stdout at nothing so that closing it can't raise too.
+        _leave_stdout()
+        return 0
+    except OSError as error:
+        _leave_stdout()
+        sys.stderr.write(f"bullswarm: cannot write the answer: {error.strerror} · what was done stays done\n")
+        return EXIT_FAILED
+    return code
+
+
+def _answer(words: list[str]) -> int:
     if sys.platform == "win32":
         sys.stderr.write("bullswarm: Windows is not supported · run it inside WSL\n")
         return EXIT_USAGE
@@ -103,7 +120,7 @@ def dispatch(words: list[str], *, environ: Mapping[str, str], out: TextIO, err: 
     words = _spelled_out(words)
     verb = words[0]
     if verb not in VERBS:
-        err.write(f'bullswarm: unknown verb "{verb}" · `bullswarm --help` lists them\n')
+        err.write(f'bullswarm: unknown verb "{verb}" · {_meant(verb)}`bullswarm --help` lists them\n')
         return EXIT_USAGE
     try:
         return _call(VERBS[verb][0], words[1:], environ=environ, out=out, err=err)
@@ -111,10 +128,13 @@ def dispatch(words: list[str], *, environ: Mapping[str, str], out: TextIO, err: 
         return stop.code if isinstance(stop.code, int) else EXIT_USAGE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader went away (`bullswarm pools | head -1`); point stdout at nothing so that closing it can't raise too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+
+
+def _meant(verb: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(verb, VERBS, n=1)
+    return f"did you mean {near[0]}? " if near else ""
 
 
 def _call(module: str, arguments: list[str], *, environ: Mapping[str, str], out: TextIO, err: TextIO) -> int:
@@ -154,6 +174,18 @@ def _spelled_out(words: list[str]) -> list[str]:
     if words[:2] == ["workflow", "cancel"]:
         return ["runs", "stop", *words[2:]]
     return words
+
+
+def _stand_in_for_closed_streams() -> None:
+    # `bullswarm pools >&-`: Python then has no stream at all, and every write to it would be a crash.
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - it is there to the end
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - likewise
+
+
+def _leave_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _speak_utf8(*streams: TextIO) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from bullswarm_core.routing import Decision
 from bullswarm_server.cli.asking import Asked, asking
 from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.cli.task_arguments import add_task_arguments
 from bullswarm_server.displays.route import decision_lines
 from bullswarm_server.displays.text import Style
@@ -51,9 +52,8 @@ def add_meter_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="bullswarm route",
-        allow_abbrev=False,
         description="Show the pick that a task would get, and why. Starts nothing.",
     )
     add_task_arguments(parser, prompt_required=False)

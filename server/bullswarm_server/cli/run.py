@@ -18,6 +18,7 @@ from bullswarm_core.runs.verdict_document import SCHEMA_VERSION, running_documen
 from bullswarm_core.workers.tree import tree_of
 from bullswarm_server.cli.asking import Asked, asking
 from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.cli.route import add_meter_argument
 from bullswarm_server.cli.task_arguments import add_task_arguments, seconds
 from bullswarm_server.displays.route import forecast_line, pick_line
@@ -56,7 +57,7 @@ def follow(
 
     ``start`` is for a run that has no kernel yet; one whose kernel is gone gets another by itself.
     """
-    heart = _Heartbeat(context, heartbeat_sec)
+    heart = _Heartbeat(context, heartbeat_sec, announces=start and not as_json)
 
     def wait() -> int:
         state = wait_for(context.home, run_id, environ=context.environ, tick=heart.tick, timeout_sec=timeout_sec)
@@ -163,26 +164,33 @@ def _dry_document(asked: Asked, decision: Decision, command: str | None) -> dict
 
 
 class _Heartbeat:
-    """Says every so many seconds that the work goes on, on standard error; silent unless asked for."""
+    """Says on standard error that work goes on: once where it went, and then as often as was asked for."""
 
-    def __init__(self, context: CommandContext, every_sec: float | None) -> None:
+    def __init__(self, context: CommandContext, every_sec: float | None, *, announces: bool) -> None:
         self._context = context
         self._every = every_sec
         self._last = time.monotonic()
+        self._to_announce = announces
 
     def tick(self, state: RunState, waited_sec: float) -> None:
-        if self._every is None or time.monotonic() - self._last < self._every:
-            return
-        self._last = time.monotonic()
         step = next(iter(state.steps.values()))
-        where = f"on {step.current.picked.pool}" if step.current else "waiting for a pick"
-        self._context.note(f"{state.created.short_id} {where}, {waited_sec:.0f} s")
+        if self._to_announce and step.current is not None and step.current.launched is not None:
+            self._to_announce = False
+            self._context.note(f"{self._where(state)} · bullswarm runs show {state.created.short_id}")
+        if self._every is not None and time.monotonic() - self._last >= self._every:
+            self._last = time.monotonic()
+            self._context.note(f"{self._where(state)}, {waited_sec:.0f} s")
+
+    def _where(self, state: RunState) -> str:
+        attempt = next(iter(state.steps.values())).current
+        if attempt is None:
+            return f"run {state.created.short_id} waits for a pick"
+        return f"run {state.created.short_id} on {Labels.load(self._context.home).shown(attempt.picked.pool)}"
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="bullswarm run",
-        allow_abbrev=False,
         description="Give one bounded task to one worker, wait for it, and print its verdict. One attempt: no retry.",
     )
     add_task_arguments(parser, prompt_required=True)

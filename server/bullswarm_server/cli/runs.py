@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +26,7 @@ from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.verdict_document import running_document
 from bullswarm_core.wire import iso
 from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.cli.run import follow
 from bullswarm_server.cli.task_arguments import seconds
 from bullswarm_server.displays.text import Style, duration, one_line, plain
@@ -40,7 +41,8 @@ _RESULT_BYTES = 64 * 1024
 
 def run(arguments: list[str], context: CommandContext) -> int:
     """Carry out one operation on runs; ``bullswarm runs`` alone lists them."""
-    options = _parser().parse_args(arguments or ["list"])
+    lists = not arguments or (arguments[0].startswith("-") and arguments[0] not in ("-h", "--help"))
+    options = _parser().parse_args(["list", *arguments] if lists else arguments)
     operation: Callable[[argparse.Namespace, CommandContext], int] = options.operation
     return operation(options, context)
 
@@ -102,6 +104,11 @@ def _result(options: argparse.Namespace, context: CommandContext) -> int:
     return 0 if verdict["ok"] else 1
 
 
+def _no_output(verdict: Mapping[str, Any]) -> str:
+    written = (verdict.get("meta") or {}).get("streamFile")
+    return f"there is no answer; what the worker wrote is in {written}" if written else "there is no output"
+
+
 def _wait(options: argparse.Namespace, context: CommandContext) -> int:
     state = _state(options.run_id, context)
     return follow(context, state.created.run_id, as_json=options.json, timeout_sec=options.timeout)
@@ -109,7 +116,9 @@ def _wait(options: argparse.Namespace, context: CommandContext) -> int:
 
 def _stop(options: argparse.Namespace, context: CommandContext) -> int:
     state = _state(options.run_id, context)
-    if state.finished is None:
+    if state.finished is not None:
+        context.note(f"run {state.created.short_id} has ended: there is nothing to stop")
+    else:
         connection = open_database(context.home)
         try:
             request_stop(connection, state, by="bullswarm runs stop", now=utc_now())
@@ -123,6 +132,8 @@ def _resume(options: argparse.Namespace, context: CommandContext) -> int:
     state = _state(options.run_id, context)
     if state.finished is not None:
         context.note(f"run {state.created.short_id} has ended: there is nothing to resume")
+    elif kernel_state(context.home, state, now=utc_now()) is not KernelState.GONE:
+        context.note(f"run {state.created.short_id} is driven by a living kernel: waiting for it")
     # `follow` starts a kernel where none is.
     return follow(context, state.created.run_id, as_json=options.json)
 
@@ -210,7 +221,7 @@ def _whole_number(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="bullswarm runs", allow_abbrev=False, description="What was started.")
+    parser = Parser(prog="bullswarm runs", description="What was started.")
     verbs = parser.add_subparsers(required=True, metavar="OPERATION")
     operations = (
         ("list", _list, "the newest runs, a line each"),
@@ -221,7 +232,7 @@ def _parser() -> argparse.ArgumentParser:
         ("resume", _resume, "go on with a run whose kernel is gone"),
     )
     for name, operation, text in operations:
-        verb = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
+        verb = verbs.add_parser(name, help=text, description=text)
         verb.set_defaults(operation=operation)
         verb.add_argument("--json", action="store_true", help="print one JSON document")
         if name == "list":

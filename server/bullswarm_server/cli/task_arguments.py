@@ -10,9 +10,11 @@ from pathlib import Path
 
 from bullswarm_core.errors import UnknownNameError, UsageError
 from bullswarm_core.labels import Labels
-from bullswarm_core.pools import EFFORTS, LANES
+from bullswarm_core.pools import EFFORTS, LANES, Lane
 from bullswarm_core.runs.task import Task
 
+# Where a command is typed, when it names no folder.
+HERE = "."
 LARGEST_TIMEOUT_SEC = 30 * 24 * 3600
 
 
@@ -22,7 +24,7 @@ def add_task_arguments(parser: argparse.ArgumentParser, *, prompt_required: bool
     parser.add_argument("words", nargs="*", metavar="WORD", help=f"the task, in words{optional}")
     parser.add_argument("--lane", required=True, choices=LANES, help="the nature of the work")
     parser.add_argument(
-        "--add-dir", "--cwd", dest="cwd", metavar="DIR", default=".", help="the folder to work in (default: .)"
+        "--add-dir", "--cwd", dest="cwd", metavar="DIR", default=HERE, help="the folder to work in (default: .)"
     )
     parser.add_argument("--prompt", metavar="TEXT", help="the task, as one text")
     parser.add_argument("--task-file", metavar="FILE", help="a file that holds the task; - reads standard input")
@@ -87,13 +89,26 @@ def _read_task_file(name: str) -> str:
         raise UsageError(f"the task file {name} is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from error
 
 
-def working_folder(name: str) -> str:
-    """Return the real path of the folder to work in. Raises UsageError when it is not a folder."""
+def working_folder(name: str, *, lane: Lane) -> str:
+    """Return the real path of the folder to work in.
+
+    Raises UsageError when it is no folder, when it is the whole machine, and when a worker would write in the person's
+    home only because the command was typed there.
+    """
     folder = Path(name).expanduser()
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
         raise UsageError(f"--add-dir {name} {what}", hint="give the folder that the task is about")
-    return str(folder.resolve())
+    real = folder.resolve()
+    if real == Path("/"):
+        raise UsageError(
+            "/ is the whole machine, no project", hint="give the folder that the task is about with --add-dir"
+        )
+    if name == HERE and lane != "analyze" and real == Path.home().resolve():
+        raise UsageError(
+            f"{real} is your home, no project", hint="say --add-dir ~ if a worker is really to write there"
+        )
+    return str(real)
 
 
 def build_task(options: argparse.Namespace, *, prompt: str, names: PoolNames, avoid_also: tuple[str, ...] = ()) -> Task:
@@ -101,7 +116,7 @@ def build_task(options: argparse.Namespace, *, prompt: str, names: PoolNames, av
     return Task(
         prompt=prompt,
         lane=options.lane,
-        cwd=working_folder(options.cwd),
+        cwd=working_folder(options.cwd, lane=options.lane),
         effort=options.effort,
         reasoning=options.reasoning,
         model=options.model,

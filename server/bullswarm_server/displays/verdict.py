@@ -38,7 +38,7 @@ def _facts(verdict: Mapping[str, Any]) -> list[str | None]:
     back_at = verdict.get("backAt")
     return [
         f"back at {back_at} ({verdict.get('backAtSource')})" if back_at else None,
-        _labelled("route", verdict.get("routeWhy")),
+        _labelled("route", verdict.get("routeWhy")) if verdict.get("routeWhy") != verdict.get("why") else None,
         _reasoning(verdict.get("reasoning")),
         _changed(verdict.get("changedFiles") or ()),
         _held(verdict),
@@ -98,7 +98,10 @@ def _usage(usage: Mapping[str, Any] | None) -> str | None:
 
 def _output(verdict: Mapping[str, Any]) -> str | None:
     path = verdict.get("outFile")
-    return f"output: {path} ({verdict.get('outBytes') or 0} bytes)" if path else None
+    if path:
+        return f"output: {path} ({verdict.get('outBytes') or 0} bytes)"
+    written = (verdict.get("meta") or {}).get("streamFile")
+    return f"written so far: {written}" if written else None
 
 
 def _excerpt(text: object, style: Style) -> list[str]:
