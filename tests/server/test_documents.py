@@ -12,7 +12,7 @@ from bullswarm_server.cli.main import VERBS, dispatch, help_text
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("README.md",)
-_BLOCK = re.compile(r"^```\n(.*?)^```", re.M | re.S)
+_BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.M | re.S)
 _COMMAND = re.compile(r"^(?:\$ )?(?:python3 develop\.py|bullswarm) (\S.*)$")
 _INLINE = re.compile(r"`(?:python3 develop\.py|bullswarm) ([^`…]+)`")
 _OWN_WORDS = {"test", "check", "agents"}

@@ -18,6 +18,7 @@ from bullswarm_core.fast.rate_limits import merged_meter, windows_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Mapping
     from typing import Any
 
@@ -31,16 +32,17 @@ _LARGEST_INPUT_BYTES = 1 << 20
 def run(arguments: list[str], context: CommandContext) -> int:
     """Print the line; there are no options but ``--help``."""
     if arguments:
-        _parse(arguments)
+        _parser().parse_args(arguments)
     return quick(context.environ)
 
 
-def _parse(arguments: list[str]) -> None:
+def _parser() -> argparse.ArgumentParser:
     import argparse
 
-    parser = argparse.ArgumentParser(
+    from bullswarm_server.cli.help_format import Parser
+
+    return Parser(
         prog="bullswarm statusline",
-        allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description=(
             "The line for Claude Code's status line: pools by label with their 5-hour and weekly use. It reads Claude\n"
@@ -48,7 +50,6 @@ def _parse(arguments: list[str]) -> None:
         ),
         epilog='settings.json of Claude Code: "statusLine": {"type": "command", "command": "bullswarm statusline"}',
     )
-    parser.parse_args(arguments)
 
 
 def quick(environ: Mapping[str, str]) -> int:
