@@ -6,8 +6,9 @@ A provider that is broken is a problem of its own and stops nobody else: ``load`
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,21 @@ class Registry:
         known = ", ".join(sorted(profile.id for profile in self.profiles)) or "none"
         raise UnknownNameError(f"there is no pool {pool_id!r}", hint=f"pools: {known}")
 
+    def why_no_pool(self, name: str) -> str | None:
+        """Say why a provider that is known has no pool; None for a name of none, or of one that has pools.
+
+        ``name`` is that of a provider or a pool id: what stands behind a colon names an account.
+        """
+        provider = name.partition(":")[0]
+        loaded = next((each for each in self.providers if each.connector.name == provider), None)
+        if loaded is None or any(profile.connector.name == provider for profile in self.profiles):
+            return None
+        if provider in self.disabled:
+            return f"{provider} is turned off: bullswarm provider enable {provider}"
+        if problem := next((each.message for each in self.problems if each.name == provider), None):
+            return problem
+        return f"{loaded.connector.binary} was not found on PATH"
+
 
 def load(home: Home, environ: Mapping[str, str], settings: Any = None, *, write_cache: bool = True) -> Registry:
     """Load every provider and find its accounts; ``write_cache`` False (a dry run) writes nothing anywhere.
@@ -85,7 +101,7 @@ def load(home: Home, environ: Mapping[str, str], settings: Any = None, *, write_
         if loaded.connector.name in disabled:
             continue
         try:
-            profiles += _pools(loaded, environ, problems)
+            profiles += _without_second_pools(_pools(loaded, environ, problems), profiles, problems)
         except Exception as error:  # the provider's own code: whatever it raises is reported on it
             problems.append(_problem(loaded.connector.name, loaded.connector.folder, error))
     return Registry(tuple(profiles), tuple(problems), tuple(found), disabled)
@@ -171,6 +187,41 @@ def _pools(loaded: Loaded, environ: Mapping[str, str], problems: list[ProviderPr
         else:
             profiles.append(_profile(loaded, account, binary, environ))
     return profiles
+
+
+def _without_second_pools(
+    found: Sequence[PoolProfile], earlier: Sequence[PoolProfile], problems: list[ProviderProblem]
+) -> list[PoolProfile]:
+    """Leave out the pools of a provider whose account and quota another provider's pool already stands for."""
+    kept = []
+    for profile in found:
+        first = next((other for other in earlier if _one_account(profile, other)), None)
+        if first is None:
+            kept.append(profile)
+            continue
+        place = f"account in {profile.config_dir}" if profile.config_dir else "default account"
+        message = (
+            f"{profile.id} is skipped: it would run {profile.binary} with the {place}, which is the pool {first.id}"
+            f" · give it a binary or a configFolder of its own, or bullswarm provider disable {first.connector.name}"
+        )
+        problems.append(ProviderProblem(profile.connector.name, profile.connector.folder, message))
+    return kept
+
+
+def _one_account(one: PoolProfile, other: PoolProfile) -> bool:
+    """Tell whether two pools are the same CLI with the same account.
+
+    One that names no folder runs in the CLI's default one. Where neither does, the executable may be an interpreter that
+    runs two different programs, and they stay two.
+    """
+    if one.binary is None or other.binary is None or os.path.realpath(one.binary) != os.path.realpath(other.binary):
+        return False
+    if one.account is not None and one.account == other.account:
+        return True
+    if one.config_dir and other.config_dir:
+        return os.path.realpath(one.config_dir) == os.path.realpath(other.config_dir)
+    naming = one if one.config_dir else other
+    return naming.config_dir is not None and naming.id == naming.connector.name
 
 
 def _accounts(loaded: Loaded, environ: Mapping[str, str]) -> tuple[Account, ...]:

@@ -184,6 +184,82 @@ def test_a_provider_may_be_code_alone_and_have_accounts(environ: dict[str, str],
     assert "'BAD NAME' is no pool name" in found.problems[0].message
 
 
+CLAUDE = CONNECTOR | {
+    "binary": "claude",
+    "configFolder": {"variable": "CLAUDE_CONFIG_DIR", "default": "~/.claude"},
+}
+
+
+@pytest.mark.parametrize("named", [None, ".claude-work"])
+def test_one_account_is_one_pool_whoever_speaks_for_it(
+    environ: dict[str, str], binaries: Path, own_home: Path, named: str | None
+) -> None:
+    executable(binaries, "real-claude")
+    (binaries / "claude").symlink_to(binaries / "real-claude")
+    (own_home / ".claude-work").mkdir()
+    (own_home / ".claude-work" / "settings.json").write_text("{}", encoding="utf-8")
+    chosen = {"CLAUDE_CONFIG_DIR": str(own_home / named)} if named else {}
+    home = Home()
+    folder = local(home, "mine", CLAUDE | {"binary": "real-claude"})
+    found = registry.load(home, environ | chosen)
+    first = "claude-code:work" if named else "claude-code"
+    assert ids(found) == ["claude-code", "claude-code:work", "echo"]
+    (problem,) = found.problems
+    assert (problem.name, problem.where) == ("mine", str(folder))
+    assert problem.message.startswith("mine is skipped") and f"which is the pool {first} ·" in problem.message
+    assert found.why_no_pool("mine") == problem.message
+
+
+@pytest.mark.parametrize("change", [{"binary": "mine"}, {"configFolder": {"default": "~/.mine"}}])
+def test_another_binary_or_another_folder_is_another_pool(
+    environ: dict[str, str], binaries: Path, change: dict[str, Any]
+) -> None:
+    executable(binaries, "claude")
+    executable(binaries, "mine")
+    local(Home(), "mine", CLAUDE | change)
+    found = registry.load(Home(), environ)
+    assert ids(found) == ["claude-code", "echo", "mine"] and found.problems == ()
+
+
+def test_without_a_folder_a_cli_runs_its_default_account(environ: dict[str, str], binaries: Path) -> None:
+    executable(binaries, "claude")
+    local(Home(), "mine", CONNECTOR | {"binary": "claude"})
+    found = registry.load(Home(), environ)
+    assert ids(found) == ["claude-code", "echo"] and "with the default account" in found.problems[0].message
+
+
+def test_one_interpreter_may_run_two_programs(environ: dict[str, str]) -> None:
+    local(Home(), "mine", CONNECTOR | {"binary": "{python}"})
+    assert ids(registry.load(Home(), environ)) == ["claude-code", "echo", "mine"]
+
+
+def test_one_account_id_in_two_folders_is_one_pool(environ: dict[str, str], binaries: Path, own_home: Path) -> None:
+    executable(binaries, "claude")
+    (own_home / ".claude.json").write_text('{"oauthAccount": {"accountUuid": "u1"}}', encoding="utf-8")
+    code = "from bullswarm_core.connector import Account\ndef accounts(*_):\n    return [Account(None, '/w', account='u1')]\n"
+    local(Home(), "mine", CLAUDE, code)
+    assert ids(registry.load(Home(), environ)) == ["claude-code", "echo"]
+
+
+def test_the_second_takes_over_when_the_first_is_turned_off(environ: dict[str, str], binaries: Path) -> None:
+    executable(binaries, "claude")
+    home = Home().ensure()
+    local(home, "mine", CLAUDE)
+    home.providers_file.write_text('{"disabled": ["claude-code"]}', encoding="utf-8")
+    found = registry.load(home, environ)
+    assert ids(found) == ["echo", "mine"] and found.problems == ()
+
+
+def test_a_provider_without_a_pool_says_why(environ: dict[str, str], binaries: Path) -> None:
+    executable(binaries, "grok")
+    home = Home().ensure()
+    home.providers_file.write_text('{"disabled": ["opencode"]}', encoding="utf-8")
+    found = registry.load(home, environ)
+    assert found.why_no_pool("codex") == found.why_no_pool("codex:work") == "codex was not found on PATH"
+    assert found.why_no_pool("opencode") == "opencode is turned off: bullswarm provider enable opencode"
+    assert found.why_no_pool("grok") is None and found.why_no_pool("nobody") is None
+
+
 def test_a_disabled_provider_has_no_pools_and_a_damaged_list_disables_none(environ: dict[str, str]) -> None:
     home = Home().ensure()
     home.providers_file.write_text('{"disabled": ["echo"]}', encoding="utf-8")

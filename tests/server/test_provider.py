@@ -59,13 +59,66 @@ def test_every_packaged_provider_is_valid(context: CommandContext, name: str) ->
     assert run(context, "validate", name).endswith(": good\n")
 
 
-def test_a_scaffold_is_valid_and_is_a_pool_once_its_binary_is_there(context: CommandContext) -> None:
-    run(context, "scaffold", "mine", "--from", "echo")
-    assert "good" in run(context, "validate", "mine")
-    entries = {entry["name"]: entry for entry in run_json(context, "list")["providers"]}
-    assert (entries["mine"]["origin"], entries["mine"]["pools"]) == ("local", ["mine"])
+PROVIDERS = ["claude-code", "codex", "grok", "command-code", "opencode", "echo"]
+
+
+@pytest.mark.parametrize("source", PROVIDERS)
+def test_a_scaffold_is_valid_and_takes_no_work_by_accident(
+    context: CommandContext, own_home: Path, tmp_path: Path, source: str
+) -> None:
+    """Neither with the CLI that it was copied from, signed in, nor with one of its own name that nobody described."""
+    for name in ("claude", "codex", "grok", "command-code", "opencode", "mine"):
+        (tmp_path / name).write_text(ANSWER, encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    for folder in (".claude", ".codex", ".grok", ".commandcode"):
+        (own_home / folder).mkdir()
+    (own_home / ".claude" / ".credentials.json").write_text('{"claudeAiOauth": {}}', encoding="utf-8")
+    signed_in = CommandContext(
+        context.home, {**context.environ, "ANTHROPIC_API_KEY": "sk-1", "XAI_API_KEY": "xai-1"}, context.out, context.err
+    )
+    text = run(signed_in, "scaffold", "mine", "--from", source)
+    assert "takes no work until you say how mine is run and signed in to" in text
+    entries = {entry["name"]: entry for entry in run_json(signed_in, "list")["providers"]}
+    assert (entries["mine"]["origin"], entries["mine"]["binary"]) == ("local", "mine")
+    (profile,) = [p for p in provider.load(signed_in.home, signed_in.environ).profiles if p.id == "mine"]
+    assert profile.why_not() == "not signed in · say in signIn of its connector.json where its sign-in is"
+    assert "mine: good, and takes no work yet: not signed in" in run(signed_in, "validate", "mine")
+    (tmp_path / "mine").unlink()
+    assert "mine: good, and takes no work yet: mine was not found on PATH" in run(signed_in, "validate", "mine")
+    assert "no mine on PATH" in run(signed_in, "list")
     with pytest.raises(UsageError, match="taken"):
-        run(context, "scaffold", "mine")
+        run(signed_in, "scaffold", "mine")
+
+
+def test_a_scaffold_that_was_filled_in_is_a_pool(context: CommandContext, tmp_path: Path) -> None:
+    run(context, "scaffold", "mine", "--from", "codex")
+    file = context.home.providers_dir / "mine" / "connector.json"
+    data = json.loads(file.read_text(encoding="utf-8")) | {"signIn": {"required": False}}
+    file.write_text(json.dumps(data), encoding="utf-8")
+    (tmp_path / "mine").write_text(ANSWER, encoding="utf-8")
+    (tmp_path / "mine").chmod(0o755)
+    assert run(context, "validate", "mine").endswith("mine: good\n")
+    assert run_json(context, "probe", "mine")["answer"] == "PONG"
+
+
+def test_a_provider_of_an_account_that_is_a_pool_already_is_reported(context: CommandContext, tmp_path: Path) -> None:
+    codex(tmp_path, ANSWER)
+    run(context, "scaffold", "mine", "--from", "codex")
+    file = context.home.providers_dir / "mine" / "connector.json"
+    change = {"binary": "codex", "configFolder": {"variable": "CODEX_HOME", "default": "~/.codex"}}
+    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | change), encoding="utf-8")
+    assert "takes no work yet: mine is skipped" in run(context, "validate", "mine")
+    text = run(context, "list")
+    assert "no pool: see below" in text and "which is the pool codex ·" in text
+
+
+def test_the_list_calls_a_pool_only_what_is_found(context: CommandContext, tmp_path: Path) -> None:
+    (line,) = [line for line in run(context, "list").splitlines() if line.startswith("claude-code")]
+    assert line.split(None, 2)[2] == "no claude on PATH"
+    (tmp_path / "claude").write_text(ANSWER, encoding="utf-8")
+    (tmp_path / "claude").chmod(0o755)
+    (line,) = [line for line in run(context, "list").splitlines() if line.startswith("claude-code")]
+    assert line.split(None, 2)[2] == "claude-code"
 
 
 def test_a_scaffold_goes_where_it_is_told_and_overwrites_nothing(context: CommandContext, tmp_path: Path) -> None:

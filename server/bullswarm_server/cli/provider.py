@@ -82,12 +82,20 @@ def _list(options: Options, context: CommandContext) -> int:
     labels = Labels.load(context.home)
     width = max((len(loaded.connector.name) for loaded in registry.providers), default=0)
     for loaded in registry.providers:
-        name = loaded.connector.name
-        pools = [labels.shown(profile.id) for profile in _profiles_of(name, registry)]
-        state = "disabled" if name in registry.disabled else ", ".join(pools) or f"no {loaded.connector.binary} on PATH"
-        context.print(f"{name.ljust(width)}  {loaded.connector.origin:9}  {state}")
+        connector = loaded.connector
+        context.print(f"{connector.name.ljust(width)}  {connector.origin:9}  {_state(connector, registry, labels)}")
     context.print(*(f"{p.name}: {one_line(p.message)} ({p.where})" for p in registry.problems))
     return 0
+
+
+def _state(connector: Connector, registry: Registry, labels: Labels) -> str:
+    if connector.name in registry.disabled:
+        return "disabled"
+    pools = _profiles_of(connector.name, registry)
+    if found := [labels.shown(profile.id) for profile in pools if profile.binary is not None]:
+        return ", ".join(found)
+    skipped = any(problem.name == connector.name for problem in registry.problems)
+    return "no pool: see below" if skipped and not pools else f"no {connector.binary} on PATH"
 
 
 def _entry(loaded: Loaded, registry: Registry) -> dict[str, Any]:
@@ -124,8 +132,22 @@ def _validate(options: Options, context: CommandContext) -> int:
     elif problems:
         context.note(*problems)
     else:
-        context.print(f"{folder}: good")
+        out = _takes_no_work(folder, context)
+        context.print(f"{folder}: good" + (f", and takes no work yet: {one_line(out)}" if out else ""))
     return UsageError.exit_code if problems else 0
+
+
+def _takes_no_work(folder: Path, context: CommandContext) -> str | None:
+    """Say why no pool of a person's own provider can take work now; None for one that is loaded from elsewhere."""
+    if not folder.is_relative_to(context.home.providers_dir.absolute()):
+        return None
+    registry = load(context.home, context.environ)
+    name = next((each.connector.name for each in registry.providers if each.connector.folder == str(folder)), None)
+    if name is None:
+        return next((problem.message for problem in registry.problems if problem.where == str(folder)), None)
+    pools = _profiles_of(name, registry)
+    reasons = [profile.why_not() for profile in pools]
+    return registry.why_no_pool(name) if not pools else reasons[0] if all(reasons) else None
 
 
 def _check_launches(connector: Connector, loaded: Loaded) -> None:
@@ -167,15 +189,36 @@ def _scaffold(options: Options, context: CommandContext) -> int:
     file = folder / "connector.json"
     if file.exists():
         raise UsageError(f"{file} is there already", hint=f"bullswarm provider validate {folder}")
-    data = json.loads((Path(source.folder) / "connector.json").read_bytes())
-    data |= {"name": options.name, "displayName": options.name}
+    data = _beginning(json.loads((Path(source.folder) / "connector.json").read_bytes()), options.name)
     _refuse_bad(data, file)
     make_folder(folder)
     write_json(file, data)
     if source.stream_file.is_file():
         write_json(folder / "stream.json", source.stream_table())
-    context.print(f"{file}", f"Edit it, then: bullswarm provider validate {options.name}")
+    context.print(
+        str(file),
+        f"A start, copied from {source.name}. It takes no work until you say how {options.name} is run and signed in to:",
+        f"edit binary, launch, configFolder and signIn, then: bullswarm provider validate {options.name}",
+    )
     return 0
+
+
+def _beginning(data: dict[str, Any], name: str) -> dict[str, Any]:
+    """Make a connector of ``name`` from another's: nothing of it names that CLI's executable, folders or sign-in.
+
+    Its sign-in is required and found nowhere, so that the flags of one CLI are never run by accident on another.
+    """
+    for key in ("credentialGroup", "subscription", "install", "lastResort", "signatures"):
+        data.pop(key, None)
+    data["launch"]["stateFolders"] = ["{configFolder}/"]
+    return data | {
+        "name": name,
+        "displayName": name,
+        "binary": name,
+        "meter": {"type": "none"},
+        "configFolder": {"default": f"~/.{name}"},
+        "signIn": {"required": True, "files": [], "hint": "say in signIn of its connector.json where its sign-in is"},
+    }
 
 
 def _refuse_bad(data: dict[str, Any], file: Path) -> None:
