@@ -9,7 +9,7 @@ from bullswarm_core.judging.content import content_gate, last_sentence, only_ann
 from bullswarm_core.judging.facts import FailureKind, JudgeInput, Note
 from bullswarm_core.judging.last_words import asks_back, cut_short, only_asks, waits_for_itself
 from bullswarm_core.judging.limits import Notice
-from bullswarm_core.judging.phrases import clean_line
+from bullswarm_core.judging.phrases import clean_line, counted
 from bullswarm_core.workers.facts import Denial, ExitFacts, StreamFacts
 
 # Reference judging 4.2: a meter at 95 % or more on a window still running makes its reset a known one.
@@ -157,10 +157,15 @@ def _notes_on_end(facts: JudgeInput, *, ok: bool) -> list[Note]:
         notes.append(Note("limit-noticed", "the provider spoke of a limit, but the work was done"))
     if ended.leftovers_killed:
         notes.append(
-            Note("leftovers-killed", f"{ended.leftovers_killed} processes that the CLI left behind were ended")
+            Note(
+                "leftovers-killed",
+                f"{counted(ended.leftovers_killed, 'process', 'processes')} that the CLI left behind"
+                f" {'was' if ended.leftovers_killed == 1 else 'were'} ended",
+            )
         )
     if stream.gap_bytes or ended.dropped_bytes:
-        notes.append(Note("capture-cut", f"{max(stream.gap_bytes, ended.dropped_bytes)} bytes of output were not kept"))
+        lost = max(stream.gap_bytes, ended.dropped_bytes)
+        notes.append(Note("capture-cut", f"{counted(lost, 'byte of output was', 'bytes of output were')} not kept"))
     idle = ended.cpu_sec is not None and ended.cpu_sec < _IDLE_SHARE * ended.wall_sec
     if ended.reason in ("startup", "silence") and idle:
         notes.append(Note("idle-cpu", f"the CLI was idle: {ended.cpu_sec:.1f} s of CPU in {ended.wall_sec:.0f} s"))
@@ -171,11 +176,14 @@ def _notes_on_work(facts: JudgeInput, *, ok: bool) -> list[Note]:
     stream, made, notes = facts.stream, facts.deliverable, []
     if ok and (denied := counted_denials(facts)):
         tools = ", ".join(dict.fromkeys(denial.tool for denial in denied))
-        notes.append(Note("denied", f"{max(len(denied), stream.denial_count)} tool calls were refused: {tools}"))
+        calls = counted(max(len(denied), stream.denial_count), "tool call was", "tool calls were")
+        notes.append(Note("denied", f"{calls} refused: {tools}"))
     if ok and not stream.answer.strip():
         notes.append(Note("no-output", "the worker gave no final words"))
     if facts.lane == "analyze" and made is not None and made.changed:
-        notes.append(Note("analyze-changed-files", f"{len(made.changed)} files changed in the analyze lane"))
+        notes.append(
+            Note("analyze-changed-files", f"{counted(len(made.changed), 'file', 'files')} changed in the analyze lane")
+        )
     if stream.answer.strip() and not stream.answered_after_tools:
         notes.append(
             Note("answer-before-tools", "the last thing that the worker did was a tool call, after its answer")
@@ -184,7 +192,10 @@ def _notes_on_work(facts: JudgeInput, *, ok: bool) -> list[Note]:
         notes.append(Note("doubtful-answer", doubt))
     if made is not None and made.attribution == "shared":
         notes.append(
-            Note("attribution-shared", f"others changed {made.unattributed} things in the same tree meanwhile")
+            Note(
+                "attribution-shared",
+                f"others changed {counted(made.unattributed, 'thing', 'things')} in the same tree meanwhile",
+            )
         )
     if made is not None and made.truncated:
         notes.append(Note("tree-not-all-seen", "the tree is too large to be seen whole"))

@@ -51,6 +51,7 @@ class JudgeInput:
     ``deliverable`` None means that the tree was not compared: a build or chore then never passes. ``windows`` is the
     pool's last reading; ``now`` decides which of them still run. ``free``: the rung costs nothing. ``stop`` says what a
     requested stop meant. ``confined``: something held the worker, so that a "permission denied" of the system is a denial.
+    ``pool`` is named in the way out, where there is one.
     """
 
     lane: Lane
@@ -65,3 +66,4 @@ class JudgeInput:
     stop: StopKind = "cancelled"
     clocks: WorkerClocks = WorkerClocks()
     confined: bool = False
+    pool: str | None = None

@@ -122,6 +122,11 @@ def clean_line(line: str) -> str:
     return " ".join(_CONTROL.sub("", line).split())
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """Return ``1 file`` or ``2 files``: the number with the form of the noun that belongs to it."""
+    return f"{number} {one if number == 1 else many}"
+
+
 def flat(line: str) -> str:
     """Return ``line`` as phrases are matched: lower case, straight quotes, no web address, no "(not your … limit)"."""
     text = clean_line(line).replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"').lower()

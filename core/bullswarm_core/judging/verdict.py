@@ -21,7 +21,7 @@ from bullswarm_core.judging.classify import (
 )
 from bullswarm_core.judging.facts import BackAtSource, FailureKind, JudgeInput, Note, StopKind, WorkerClocks
 from bullswarm_core.judging.limits import Notice
-from bullswarm_core.judging.phrases import clean_line
+from bullswarm_core.judging.phrases import clean_line, counted
 from bullswarm_core.values import dataclass
 from bullswarm_core.wire import iso
 
@@ -104,7 +104,7 @@ def _output_lost(facts: JudgeInput) -> _Finding | None:
         return None
     if stream.terminal and (facts.lane != "analyze" or content_problem(facts) is None):
         return None
-    lost = f"output lost: {_quoted(ended.capture_error)} ({ended.dropped_bytes} bytes are in no file)"
+    lost = f"output lost: {_quoted(ended.capture_error)} ({counted(ended.dropped_bytes, 'byte is', 'bytes are')} in no file)"
     return _Finding("runtime", f"{lost} · free disk space, then run again")
 
 
@@ -112,11 +112,11 @@ def _done(facts: JudgeInput) -> _Finding | None:
     if not ended_well(facts) or content_problem(facts) is not None:
         return None
     if facts.lane == "analyze":
-        return _Finding(None, f"answered in {len(facts.stream.answer.strip())} characters")
+        return _Finding(None, f"answered in {counted(len(facts.stream.answer.strip()), 'character', 'characters')}")
     made = facts.deliverable
     assert made is not None, "content_problem passes no build or chore without its deliverable"
-    parts = [_count(len(made.changed), "file changed", "files changed")] if made.changed else []
-    parts += [_count(len(made.commits), "commit", "commits")] if made.commits else []
+    parts = [counted(len(made.changed), "file changed", "files changed")] if made.changed else []
+    parts += [counted(len(made.commits), "commit", "commits")] if made.commits else []
     return _Finding(None, ", ".join(parts))
 
 
@@ -204,11 +204,11 @@ def _denied(facts: JudgeInput) -> _Finding | None:
     tools = list(dict.fromkeys(denial.tool for denial in denied))
     named = ", ".join(tools[:5]) + (f" and {len(tools) - 5} more" if len(tools) > 5 else "")
     missing = "no answer was given" if facts.lane == "analyze" else "no file was changed"
-    count = _count(max(len(denied), facts.stream.denial_count), "refusal", "refusals")
-    return _Finding(
-        "denied",
-        f"denied: {named} ({count}) and {missing} · `bullswarm strategy set-provider <pool> --sandbox full` allows more",
-    )
+    count = counted(max(len(denied), facts.stream.denial_count), "refusal", "refusals")
+    first = next((denial for denial in denied if denial.target), None)
+    where = f"; the first: {first.tool} {_quoted(first.target)}" if first and first.target else ""
+    allow = f"`bullswarm strategy set-provider {facts.pool} --sandbox full`" if facts.pool else "a wider --sandbox"
+    return _Finding("denied", f"denied: {named} ({count}{where}) and {missing} · {allow} allows more")
 
 
 def _failed_process(facts: JudgeInput) -> _Finding | None:
@@ -271,7 +271,3 @@ def _clock(moment: datetime) -> str:
 
 def _span(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < _IN_MINUTES else f"{seconds / 60:.0f} min"
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"

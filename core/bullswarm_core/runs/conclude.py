@@ -96,6 +96,7 @@ def conclude(ended: Ended) -> Conclusion:
             free=ended.picked.free,
             clocks=_clocks(ended.launch),
             confined=ended.launch.get("confinement", "none") != "none",
+            pool=ended.picked.pool,
             now=now,
         )
     )

@@ -1,4 +1,7 @@
-"""`bullswarm health`: judge the saved outputs of earlier runs again by their text."""
+"""`bullswarm health`: judge the saved outputs of earlier runs again by their text.
+
+Only an answer can be judged by its text: what build and chore owe are files, and their last words say little or much.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,14 @@ from typing import Any
 
 from bullswarm_core.database import open_database
 from bullswarm_core.judging.content import content_gate, only_announces
+from bullswarm_core.judging.phrases import counted
 from bullswarm_core.runs.journal import Journal
 from bullswarm_server.cli.context import CommandContext
 
 SCHEMA_VERSION = "bullswarm.health.v1"
 # The gate reads the head and the tail; an output beyond this is judged by those, never read whole into memory.
 _READ_BYTES = 256 * 1024
+FILES_ARE_THE_WORK = frozenset({"build", "chore"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +43,11 @@ class Checked:
     ok: bool
     reason: str
     size: int | None
-    thin: bool = False
 
     @property
     def regressed(self) -> bool:
-        """True when the attempt was recorded as ok and its output does not pass.
-
-        A short answer is no failure, since the gate can't tell a right one from a thin one; and what build and chore
-        owe is a change of the tree, whatever few words stand beside it.
-        """
-        return self.output.recorded_ok is True and not self.ok and not self.thin
+        """True when the attempt was recorded as ok and its output does not pass."""
+        return self.output.recorded_ok is True and not self.ok
 
     def document(self) -> dict[str, Any]:
         """Return the row as machine output has it."""
@@ -91,10 +91,12 @@ def check(output: SavedOutput) -> Checked:
         text, size = _read(output.path)
     except OSError as error:
         return Checked(output, False, f"cannot be read: {error.strerror or error}", None)
+    if output.lane in FILES_ARE_THE_WORK:
+        return Checked(output, True, "its files are the work; its words are not judged", size)
     verdict = content_gate(text)
-    words_are_the_work = output.lane in (None, "analyze")
-    thin = verdict.intent_only and not (words_are_the_work and only_announces(text))
-    return Checked(output, verdict.ok, verdict.reason, size, thin=thin)
+    if verdict.intent_only and not only_announces(text):
+        return Checked(output, True, "a short answer, which a text gate can't judge", size)
+    return Checked(output, verdict.ok, verdict.reason, size)
 
 
 def saved_outputs(context: CommandContext) -> Iterator[SavedOutput]:
@@ -156,14 +158,17 @@ def _lines(checked: list[Checked], regressed: int) -> Iterator[str]:
             name = f"{row.output.short_id or row.output.run_id} {row.output.attempt}"
             yield f"{'✗' if row.regressed else '·'} {name} · {row.reason} · {was} · {row.output.path}"
     failing = sum(not row.ok for row in checked)
-    yield f"{len(checked)} outputs checked · {failing} fail the gate · {regressed} of them recorded ok"
+    outputs = counted(len(checked), "output", "outputs")
+    fail = counted(failing, "fails", "fail")
+    yield f"{outputs} checked · {fail} the gate · {regressed} of them recorded ok"
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bullswarm health",
         allow_abbrev=False,
-        description="Judge the saved outputs of earlier runs again by their text. Exit 1 when one recorded as ok fails now.",
+        description="Judge the saved answers of earlier runs again by their text; of build and chore, only that they can be"
+        " read. Exit 1 when one recorded as ok fails now.",
     )
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     return parser
