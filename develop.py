@@ -50,13 +50,14 @@ def check() -> int:
 
     The measurements come last and don't count: a busy machine must not turn a ratio into a failure.
     """
-    agents = ["tests/agents", "--require-real-clis"]
+    # A file's tests share machines, so files are what is spread; most of the time of these tests is waiting.
+    agents = ["tests/agents", "--require-real-clis", "-n", "3", "--dist", "loadscope"]
     steps: list[tuple[str, list[str]]] = [
         ("format", ["ruff", "format", "--check", "."]),
         ("lint", ["ruff", "check", "."]),
         ("types", ["mypy", "."]),
         ("import rules", [str(ENVIRONMENT / "bin" / "lint-imports")]),
-        ("unit tests", ["pytest", *UNIT_TESTS]),
+        ("unit tests", ["pytest", *UNIT_TESTS, "-n", "2"]),
         ("agent CLIs", [str(ROOT / "tests" / "agents" / "install.py")]),
         ("tests on the agent CLIs", ["pytest", *agents]),
         (MEASUREMENTS, ["pytest", "tests/benchmarks", "-s"]),

@@ -15,6 +15,7 @@ from bullswarm_core.workers.environment import DEPTH_VARIABLE, read_depth
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.displays.text import one_line
+from bullswarm_server.hook_state import refresh
 from bullswarm_server.integrate.agent import Agent
 from bullswarm_server.integrate.apply import apply_plan
 from bullswarm_server.integrate.claude import AGENT as CLAUDE
@@ -52,6 +53,8 @@ def run(arguments: list[str], context: CommandContext) -> int:
         context.note("nothing was written · pass --yes to approve")
         return 1
     written = _write(call, open_plans)
+    # Without it the hooks would be silent until the first `bullswarm pools` or run.
+    refresh(call.context.home, call.context.environ)
     failed = [error for error in written.values() if isinstance(error, BullswarmError)]
     undone = failed or any(plan.problems or call.is_wanted_but_missing(plan) for plan in plans)
     if options.json:

@@ -10,6 +10,7 @@ from mcp_types import CallToolResult, ToolAnnotations
 from bullswarm_core.errors import UsageError
 from bullswarm_core.labels import Labels, clear_label, set_label
 from bullswarm_server.cli.label import SCHEMA_VERSION
+from bullswarm_server.hook_state import refresh
 from bullswarm_server.mcp.arguments import LabelArguments
 from bullswarm_server.mcp.results import answer, clipped, fitted
 from bullswarm_server.mcp.session import Call
@@ -31,13 +32,20 @@ def _work(call: Call, given: LabelArguments) -> CallToolResult:
     if given.clear and given.label is not None:
         raise UsageError("clear takes no label", hint="give one of them")
     pool_ids = frozenset(profile.id for profile in call.services(write_cache=True).load_profiles())
-    if given.label is not None:
-        return _shown([(set_label(call.home, given.pool, given.label, pool_ids), given.label)])
-    if given.clear:
-        return _shown([(clear_label(call.home, given.pool, pool_ids)[0], None)])
+    if given.label is not None or given.clear:
+        return _changed(call, given.pool, given.label, pool_ids)
     labels = Labels.load(call.home)
     pool_id = labels.resolve(given.pool, {*pool_ids, *dict(labels.items())})
     return _shown([(pool_id, labels.of(pool_id))])
+
+
+def _changed(call: Call, pool: str, label: str | None, pool_ids: frozenset[str]) -> CallToolResult:
+    pool_id = (
+        clear_label(call.home, pool, pool_ids)[0] if label is None else set_label(call.home, pool, label, pool_ids)
+    )
+    # The hooks and the status line of the agents show labels, too.
+    refresh(call.home, call.machine.environ, keep_unseen=True)
+    return _shown([(pool_id, label)])
 
 
 def _shown(pairs: Sequence[tuple[str, str | None]]) -> CallToolResult:
