@@ -127,7 +127,7 @@ def test_the_words_beside_a_change_are_never_judged_as_an_answer(desk: Desk, lan
 def test_the_output_of_a_change_must_still_be_there(desk: Desk) -> None:
     desk.keep("wf-1-aaaaaa", None, lane="build")
     code, printed = desk.health()
-    assert code == 1 and printed.startswith("✗") and "1 fail the gate · 1 of them recorded ok" in printed
+    assert code == 1 and printed.startswith("✗") and "1 fails the gate · 1 of them recorded ok" in printed
 
 
 def test_a_short_answer_is_no_failure_and_is_not_listed_as_one(desk: Desk) -> None:

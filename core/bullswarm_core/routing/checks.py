@@ -65,7 +65,7 @@ def judge(request: Request, pools: Sequence[Pool], *, now: datetime, context: Ro
         if stand_in:
             enter(pool)
         else:
-            reason = "used only when named or when no other pool is left"
+            reason = "is used only when named or when no other pool is left"
             excluded.append(Exclusion(pool.id, "last_resort", reason, pool_label=pool.label))
     excluded.sort(key=lambda entry: entry.pool)
     return Judged(tuple(rows), rungs, tuple(excluded), stand_in and bool(rows))

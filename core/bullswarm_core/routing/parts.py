@@ -42,8 +42,9 @@ def joined(segments: Iterable[Segment], *, separator: str = SEGMENT_BREAK) -> Se
 
 
 def left_out(entry: Exclusion) -> Segment:
-    """``<pool> <reason>`` of a left-out pool."""
-    return text(pool(entry.pool), f" {entry.reason}")
+    """``<pool> <reason>`` of a left-out pool; what makes it unavailable is a sentence of its own."""
+    opening = " unavailable: " if entry.kind == "unavailable" else " "
+    return text(pool(entry.pool), opening, entry.reason)
 
 
 def render(parts: Iterable[ReasonPart], labels: Mapping[str, str] | None = None) -> str:

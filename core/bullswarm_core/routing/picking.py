@@ -37,7 +37,7 @@ def decide(
         raise ValueError(f"the clock {now.isoformat()} has no time zone; times are UTC")
     judged = judge(request, pools, now=now, context=context)
     if not judged.rows:
-        return no_pick(request, judged.excluded)
+        return no_pick(request, judged.excluded, pools)
     arrangement = arrange(judged.rows, request, context)
     parts = reason_of(request, judged, arrangement, context)
     pick = arrangement.pick

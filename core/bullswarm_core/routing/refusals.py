@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bullswarm_core.pools import Pool
 from bullswarm_core.routing.decision import LIMIT_KINDS, Decision, Exclusion, FailureKind
 from bullswarm_core.routing.parts import Segment, left_out, listed, pool, render, text
 from bullswarm_core.routing.request import Request
@@ -11,14 +12,18 @@ from bullswarm_core.routing.request import Request
 _WAITING = LIMIT_KINDS | {"unavailable", "probe"}
 
 
-def no_pick(request: Request, excluded: Sequence[Exclusion]) -> Decision:
+def no_pick(request: Request, excluded: Sequence[Exclusion], pools: Sequence[Pool]) -> Decision:
     """The decision without a pool: its reason, its failure kind, and the earliest time at which a pool is known to
-    return.
+    return. ``pools`` are those that ``excluded`` speaks of.
     """
     waiting = [entry for entry in excluded if entry.kind in _WAITING]
     held = [entry for entry in waiting if entry.kind in LIMIT_KINDS]
     quota = bool(waiting) and len(held) == len(waiting)
-    parts = _waiting(waiting, quota=quota) if waiting else _none_fits(request, excluded)
+    if waiting:
+        parts = _waiting(waiting, quota=quota) + (() if quota else _beside(excluded, pools))
+    else:
+        parts = _none_fits(request, excluded)
+    parts += _unknown_model(request, pools)
     kind: FailureKind = "quota" if quota else "unavailable"
     returns = [entry.until for entry in held if entry.until is not None]
     return Decision(
@@ -35,6 +40,21 @@ def no_pick(request: Request, excluded: Sequence[Exclusion]) -> Decision:
 def _waiting(entries: Sequence[Exclusion], *, quota: bool) -> Segment:
     opening = "no pool with quota to spare: " if quota else "no pool free: "
     return text(opening) + listed([left_out(entry) for entry in entries], separator="; ")
+
+
+def _beside(excluded: Sequence[Exclusion], pools: Sequence[Pool]) -> Segment:
+    """Why no last resort stands in; what the caller's own words left out needs no reason."""
+    last = {each.id for each in pools if each.last_resort}
+    entries = [entry for entry in excluded if entry.pool in last and entry.kind not in (*_WAITING, "filter", "caller")]
+    return text("; ") + _each(entries) if entries else ()
+
+
+def _unknown_model(request: Request, pools: Sequence[Pool]) -> Segment:
+    """Say that the model asked for is in nobody's rungs: it may be a slip of the pen."""
+    model = request.model
+    if model is None or any(rung.model == model for each in pools for rung in each.tiers.values()):
+        return ()
+    return text(f" · no pool has the model {model} on a tier: bullswarm strategy show lists what they have")
 
 
 def _none_fits(request: Request, excluded: Sequence[Exclusion]) -> Segment:

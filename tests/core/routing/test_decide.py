@@ -34,7 +34,7 @@ def test_each_reason_to_leave_a_pool_out_has_its_kind_and_phrase() -> None:
         pool("skill"),
         pool("tier", tiers={"high": Rung()}, capabilities=frozenset({"web"})),
         pool("model", tiers={"medium": Rung("opus", refused="excluded")}, capabilities=frozenset({"web"})),
-        pool("out", unavailable="is not signed in", capabilities=frozenset({"web"})),
+        pool("out", unavailable="not signed in", capabilities=frozenset({"web"})),
         pool("spent", window("5h", 100, 50), capabilities=frozenset({"web"})),
         pool("avoided"),
         pool("probe", capabilities=frozenset({"web"})),
@@ -47,7 +47,7 @@ def test_each_reason_to_leave_a_pool_out_has_its_kind_and_phrase() -> None:
         ("lane", "lane", "does not take analyze work"),
         ("model", "model", "may not run opus: excluded"),
         ("off", "disabled", "is disabled"),
-        ("out", "unavailable", "is not signed in"),
+        ("out", "unavailable", "not signed in"),
         ("probe", "probe", "probe: timeout"),
         ("skill", "capability", "lacks web"),
         ("spent", "burst", "at its 5-hour limit until 2026-09-10T14:30:00Z"),
@@ -56,7 +56,8 @@ def test_each_reason_to_leave_a_pool_out_has_its_kind_and_phrase() -> None:
     assert decision.pool is None
     assert decision.failure_kind == "unavailable"
     assert decision.reason == (
-        "no pool free: out is not signed in; probe probe: timeout; spent at its 5-hour limit until 2026-09-10T14:30:00Z"
+        "no pool free: out unavailable: not signed in; probe probe: timeout;"
+        " spent at its 5-hour limit until 2026-09-10T14:30:00Z"
     )
     assert decision.back_at == NOW + timedelta(minutes=150)
 
