@@ -6,13 +6,15 @@ in no file that another program reads, and in JSON it stands beside the id (seed
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from bullswarm_core.errors import StateError, UnknownNameError, UsageError
 from bullswarm_core.home import Home, file_lock, read_json, write_json
 
 VERSION = 1
+
+WhyNoPool = Callable[[str], str | None]
 
 
 class Labels:
@@ -45,14 +47,17 @@ class Labels:
         taken = set(pool_ids)
         return Labels({pool: label for pool, label in self._by_id.items() if label == pool or label not in taken})
 
-    def resolve(self, name: str, pool_ids: Collection[str]) -> str:
-        """Return the id of the pool that ``name``, an id or a label, stands for; raise UnknownNameError for no pool."""
+    def resolve(self, name: str, pool_ids: Collection[str], *, why_no_pool: WhyNoPool | None = None) -> str:
+        """Return the id of the pool that ``name``, an id or a label, stands for; raise UnknownNameError for no pool.
+
+        ``why_no_pool`` tells why a name that is no pool could have been one, such as a CLI that isn't installed.
+        """
         if name in pool_ids:
             return name
         for pool_id, label in self._by_id.items():
             if label == name and pool_id in pool_ids:
                 return pool_id
-        raise unknown_pool(name)
+        raise unknown_pool(name, why=why_no_pool(name) if why_no_pool else None)
 
     def in_text(self, text: str, pool_ids: Iterable[str] = ()) -> str:
         """Return ``text`` for people: every pool id that stands as a word of its own becomes its label.
@@ -72,12 +77,14 @@ class Labels:
         return re.sub(pattern, lambda found: self.shown(found.group()), text)
 
 
-def unknown_pool(name: str) -> UnknownNameError:
-    """Return the error for a name that is neither the id nor the label of a pool."""
-    return UnknownNameError(f'unknown pool "{name}" — bullswarm pools lists them')
+def unknown_pool(name: str, *, why: str | None = None) -> UnknownNameError:
+    """Return the error for a name that is neither the id nor the label of a pool; ``why`` it isn't, where that is known."""
+    return UnknownNameError(f'unknown pool "{name}" — bullswarm pools lists them', hint=why)
 
 
-def set_label(home: Home, name: str, label: str, pool_ids: Collection[str]) -> str:
+def set_label(
+    home: Home, name: str, label: str, pool_ids: Collection[str], *, why_no_pool: WhyNoPool | None = None
+) -> str:
     """Give the pool ``name`` (id or label) the label, and return its id.
 
     Raises UnknownNameError for a name that is no pool, UsageError for a label that is empty, has spaces, or is taken.
@@ -88,7 +95,7 @@ def set_label(home: Home, name: str, label: str, pool_ids: Collection[str]) -> s
     with _lock(home):
         document = _document(home)
         labels = _labels_in(document, home)
-        pool_id = Labels(labels).resolve(name, pool_ids)
+        pool_id = Labels(labels).resolve(name, pool_ids, why_no_pool=why_no_pool)
         if label in pool_ids and label != pool_id:
             raise UsageError(f'pool label "{label}" is another pool\'s id')
         for other, taken in sorted(labels.items()):
@@ -98,13 +105,15 @@ def set_label(home: Home, name: str, label: str, pool_ids: Collection[str]) -> s
     return pool_id
 
 
-def clear_label(home: Home, name: str, pool_ids: Collection[str]) -> tuple[str, str | None]:
+def clear_label(
+    home: Home, name: str, pool_ids: Collection[str], *, why_no_pool: WhyNoPool | None = None
+) -> tuple[str, str | None]:
     """Take the label of the pool ``name`` (id or label) away; return its id and the label it had.
 
     A pool that is gone but still has a label counts too. Raises UnknownNameError for a name that is no pool.
     """
     labels = _labels_in(read_json(home.labels_file), home)
-    pool_id = Labels(labels).resolve(name, {*pool_ids, *labels})
+    pool_id = Labels(labels).resolve(name, {*pool_ids, *labels}, why_no_pool=why_no_pool)
     if pool_id not in labels:
         return pool_id, None
     with _lock(home):

@@ -62,6 +62,10 @@ class Registry:
         known = ", ".join(sorted(profile.id for profile in self.profiles)) or "none"
         raise UnknownNameError(f"there is no pool {pool_id!r}", hint=f"pools: {known}")
 
+    def pool_ids(self) -> frozenset[str]:
+        """Return the ids of every pool of this machine."""
+        return frozenset(profile.id for profile in self.profiles)
+
     def why_no_pool(self, name: str) -> str | None:
         """Say why a provider that is known has no pool; None for a name of none, or of one that has pools.
 

@@ -73,3 +73,10 @@ def test_a_wrong_call_changes_nothing(ask: Ask, context: CommandContext, words: 
         ask(*words)
     assert str(caught.value) == message
     assert not context.home.labels_file.exists()
+
+
+@pytest.mark.parametrize("words", [["grok"], ["grok", "g"], ["grok", "--clear"]])
+def test_a_cli_that_is_not_installed_is_named_as_such(ask: Ask, words: list[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        ask(*words)
+    assert str(caught.value) == 'unknown pool "grok" — bullswarm pools lists them · grok was not found on PATH'

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from bullswarm_core.errors import UsageError
 from bullswarm_core.labels import Labels, clear_label, set_label
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import QuickHelp
+
+if TYPE_CHECKING:
+    from bullswarm_providers.registry import Registry
 
 SCHEMA_VERSION = "bullswarm.labels.v1"
 
@@ -48,18 +52,23 @@ def _show(name: str, as_json: bool, context: CommandContext) -> None:
     labels = Labels.load(context.home)
     labelled = dict(labels.items())
     # Finding the pools of this machine costs as much as all the rest: a pool that has a label needs no such search.
-    known = labelled if name in labelled or name in labelled.values() else {*_pool_ids(context), *labelled}
-    pool_id = labels.resolve(name, known)
+    if name in labelled or name in labelled.values():
+        pool_id = labels.resolve(name, labelled)
+    else:
+        registry = _registry(context)
+        pool_id = labels.resolve(name, {*registry.pool_ids(), *labelled}, why_no_pool=registry.why_no_pool)
     _answer(pool_id, labels.of(pool_id), f"{pool_id} {labels.of(pool_id) or 'has no label'}", as_json, context)
 
 
 def _set(name: str, label: str, as_json: bool, context: CommandContext) -> None:
-    pool_id = set_label(context.home, name, label, _pool_ids(context))
+    registry = _registry(context)
+    pool_id = set_label(context.home, name, label, registry.pool_ids(), why_no_pool=registry.why_no_pool)
     _answer(pool_id, label, f"{pool_id} is shown as {label}", as_json, context)
 
 
 def _clear(name: str, as_json: bool, context: CommandContext) -> None:
-    pool_id, label = clear_label(context.home, name, _pool_ids(context))
+    registry = _registry(context)
+    pool_id, label = clear_label(context.home, name, registry.pool_ids(), why_no_pool=registry.why_no_pool)
     line = f"{pool_id} had no label" if label is None else f"{pool_id} is shown by its id (its label was {label})"
     _answer(pool_id, None, line, as_json, context)
 
@@ -72,10 +81,10 @@ def _answer(pool_id: str, label: str | None, line: str, as_json: bool, context: 
         context.print(line)
 
 
-def _pool_ids(context: CommandContext) -> frozenset[str]:
+def _registry(context: CommandContext) -> Registry:
     from bullswarm_providers.registry import load
 
-    return frozenset(profile.id for profile in load(context.home, context.environ).profiles)
+    return load(context.home, context.environ)
 
 
 def _parser() -> argparse.ArgumentParser:

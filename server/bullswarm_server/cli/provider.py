@@ -235,7 +235,7 @@ def _probe(options: Options, context: CommandContext) -> int:
 
     registry = load(context.home, context.environ)
     labels = Labels.load(context.home)
-    pool_id = labels.resolve(options.pool, [profile.id for profile in registry.profiles])
+    pool_id = labels.resolve(options.pool, registry.pool_ids(), why_no_pool=registry.why_no_pool)
     return probe(registry.profile(pool_id), timeout_sec=options.timeout, as_json=options.json, context=context)
 
 
