@@ -83,11 +83,15 @@ class ModelProfile:
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """One agent CLI. ``folder`` holds its connector.json and, where there is one, its stream table."""
+    """One agent CLI. ``folder`` holds its connector.json and, where there is one, its stream table.
+
+    ``install`` is the command that installs it, for people to read; empty when none is known.
+    """
 
     name: str
     display_name: str
     binary: str
+    install: str = ""
     lanes: frozenset[Lane] = frozenset(LANES)
     capabilities: frozenset[str] = frozenset()
     cost_rank: int = DEFAULT_COST_RANK
@@ -208,6 +212,7 @@ def connector_from_json(data: Mapping[str, Any], *, folder: str = "", origin: An
         name=data["name"],
         display_name=data.get("displayName") or data["name"],
         binary=data["binary"],
+        install=data.get("install", ""),
         lanes=frozenset(data.get("lanes", LANES)),
         capabilities=frozenset(data.get("capabilities", ())),
         cost_rank=data.get("costRank", DEFAULT_COST_RANK),

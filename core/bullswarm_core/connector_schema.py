@@ -151,6 +151,7 @@ class ConnectorPart(_Part):
     name: Name
     display_name: str | None = None
     binary: Annotated[str, Field(min_length=1)]
+    install: str = ""
     lanes: Annotated[tuple[LaneName, ...], Field(min_length=1)] = ("analyze", "build", "chore")
     capabilities: tuple[Name, ...] = ()
     cost_rank: Annotated[int, Field(ge=0, le=100)] = 5

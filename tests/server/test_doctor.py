@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bullswarm_core.home import Home
+from bullswarm_providers import registry
 from bullswarm_server.cli import doctor
 from bullswarm_server.cli.context import CommandContext
 
@@ -17,6 +18,9 @@ def context(own_home: Path, tmp_path: Path) -> CommandContext:
     for name in ("opencode", "git"):
         executable(tmp_path / name)
     return CommandContext(Home(), {"HOME": str(own_home), "PATH": str(tmp_path)}, io.StringIO(), io.StringIO())
+
+
+CLAUDE = "npm install -g @anthropic-ai/claude-code, then run claude and type /login"
 
 
 def executable(file: Path) -> None:
@@ -38,8 +42,8 @@ def test_one_usable_pool_is_enough_and_the_others_are_warnings(context: CommandC
     found = checks(context, code=0)
     assert found["pool opencode"]["status"] == "ok"
     assert found["pool claude-code"]["status"] == "warning"
-    assert found["pool claude-code"]["fix"] == "install Claude Code"
-    assert "Codex" in found["not installed"]["message"]
+    assert found["pool claude-code"]["fix"] == CLAUDE
+    assert "Codex (npm install -g @openai/codex, then run codex login)" in found["not installed"]["message"]
     assert [entry.name for entry in own_home.rglob("*") if entry.is_file()] == ["entry-points.json"]
 
 
@@ -58,6 +62,17 @@ def test_a_pool_that_the_person_asked_for_and_that_cannot_work_is_a_failure(
     context.home.state_file.write_text('{"version": 1, "pools": {"codex": {"enabled": true}}}', encoding="utf-8")
     found = checks(context, code=1)
     assert (found["pool codex"]["status"], found["pool codex"]["fix"]) == ("failed", "run codex login")
+    assert found["pool codex"]["message"] == "not signed in (a failure, since you turned this pool on)"
+    assert "turned" not in found["pool claude-code"]["message"]
+
+
+def test_every_packaged_cli_says_how_it_is_installed_and_signed_in_to() -> None:
+    connectors = [loaded.connector for loaded in registry.load(Home(), {"PATH": "/nowhere"}).providers]
+    real = [connector for connector in connectors if not connector.last_resort]
+    assert len(real) == 5
+    for connector in real:
+        assert doctor.how_to_start(connector) == f"{connector.install}, then {connector.sign_in.hint}"
+        assert connector.install.startswith("npm install -g ") and connector.sign_in.hint.startswith("run ")
 
 
 def test_a_damaged_settings_file_is_named_and_the_rest_is_still_checked(context: CommandContext) -> None:
@@ -95,5 +110,5 @@ def test_a_person_sees_one_line_per_check_with_its_fix(context: CommandContext) 
     assert isinstance(context.out, io.StringIO)
     assert doctor.run([], context) == 0
     lines = context.out.getvalue().splitlines()
-    assert any(line.startswith("warning  pool claude-code") and "· install Claude Code" in line for line in lines)
+    assert any(line.startswith("warning  pool claude-code") and f"· {CLAUDE}" in line for line in lines)
     assert "\x1b" not in context.out.getvalue()

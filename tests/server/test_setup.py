@@ -53,6 +53,13 @@ def test_yes_records_the_pools_that_can_work(context: CommandContext) -> None:
     assert set(Settings.load(context.home).pools) == {"grok", "opencode"}
 
 
+def test_only_what_is_found_is_called_found(context: CommandContext, tmp_path: Path) -> None:
+    assert setup.run(["--yes"], context) == 0
+    found, _, missing = written(context).partition("Not found:\n")
+    assert found.startswith("Found:\n  codex")
+    assert "claude-code" not in found and missing.startswith("  claude-code  claude was not found on PATH")
+
+
 def test_an_earlier_decision_and_unknown_keys_stay(context: CommandContext) -> None:
     context.home.ensure()
     context.home.state_file.write_text(
@@ -67,7 +74,8 @@ def test_an_earlier_decision_and_unknown_keys_stay(context: CommandContext) -> N
 def test_with_nothing_installed_it_says_what_to_do(context: CommandContext, tmp_path: Path) -> None:
     bare = CommandContext(context.home, {"HOME": context.environ["HOME"], "PATH": "/nowhere"}, context.out, context.err)
     assert setup.run(["--yes"], bare) == 0
-    assert "Install an agent CLI" in written(context)
+    assert "Install an agent CLI" in written(context) and "Found:" not in written(context)
+    assert written(context).startswith("No agent CLI was found on PATH.\nNot found:\n  claude-code")
 
 
 @pytest.mark.parametrize(("answer", "code"), [("\n", 0), ("y\n", 0), ("n\n", 1), ("", 1)])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bullswarm_core.connector import PoolProfile
+from bullswarm_core.connector import Connector, PoolProfile
 from bullswarm_core.errors import BullswarmError
 from bullswarm_core.fast import VERSION
 from bullswarm_core.labels import Labels
@@ -153,7 +153,7 @@ def _pools(registry: Registry, context: CommandContext) -> Iterator[Check]:
         usable += check.status == "ok" and settings.enabled(profile.id) and not profile.connector.last_resort
         yield check
     missing = [
-        loaded.connector.display_name
+        f"{loaded.connector.display_name} ({how_to_start(loaded.connector)})"
         for loaded in registry.providers
         if loaded.connector.name not in registry.disabled
         and not any(profile.connector.name == loaded.connector.name for profile in registry.profiles)
@@ -165,7 +165,7 @@ def _pools(registry: Registry, context: CommandContext) -> Iterator[Check]:
             "pools",
             "failed",
             "no agent CLI can take work; only the echo worker is left",
-            "install one and sign in to it",
+            "install one and sign in to it" + ("; `not installed` says how" if missing else ""),
         )
 
 
@@ -177,5 +177,14 @@ def _pool(profile: PoolProfile, settings: Settings, name: str) -> Check:
     if why:
         message, _, fix = why.partition(" · ")
         asked_for = profile.id in settings.pools
-        return Check(title, "failed" if asked_for else "warning", message, fix)
+        if profile.binary is None:
+            fix = how_to_start(profile.connector)
+        said = f"{message} (a failure, since you turned this pool on)" if asked_for else message
+        return Check(title, "failed" if asked_for else "warning", said, fix)
     return Check(title, "ok", f"{profile.binary}; sign-in: {profile.signed_in_why}; billing: {profile.billing}")
+
+
+def how_to_start(connector: Connector) -> str:
+    """Say how a CLI that isn't there is installed and signed in to, as far as its connector tells."""
+    steps = [connector.install or f"install {connector.display_name}", connector.sign_in.hint]
+    return ", then ".join(step for step in steps if step)

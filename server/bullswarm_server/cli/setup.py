@@ -10,6 +10,7 @@ import argparse
 import sys
 from typing import Any
 
+from bullswarm_core.connector import PoolProfile
 from bullswarm_core.labels import Labels
 from bullswarm_core.settings import Document, Settings, update_settings
 from bullswarm_providers.registry import Registry, load
@@ -74,17 +75,23 @@ def _record(document: Document, new: list[str]) -> None:
 
 def _lines(registry: Registry, settings: Settings, labels: Labels) -> list[str]:
     real = [profile for profile in registry.profiles if not profile.connector.last_resort]
-    if not real:
-        return ["No agent CLI was found on PATH.", *_next_actions(registry)]
-    names = [labels.shown(profile.id) for profile in real]
-    width = max(len(name) for name in names)
-    lines = ["Found:"]
-    for name, profile in zip(names, real, strict=True):
+    found = [profile for profile in real if profile.binary is not None]
+    lines = _table("Found:", found, settings, labels) or ["No agent CLI was found on PATH."]
+    missing = [profile for profile in real if profile.binary is None]
+    lines += _table("Not found:", missing, settings, labels)
+    problems = [f"  {problem.name}: {one_line(problem.message)}" for problem in registry.problems]
+    return lines + (["Problems:", *problems] if problems else [])
+
+
+def _table(title: str, profiles: list[PoolProfile], settings: Settings, labels: Labels) -> list[str]:
+    names = [labels.shown(profile.id) for profile in profiles]
+    width = max((len(name) for name in names), default=0)
+    lines = [title] if profiles else []
+    for name, profile in zip(names, profiles, strict=True):
         state = profile.why_not() or f"sign-in: {profile.signed_in_why}"
         choice = settings.pools.get(profile.id)
         decided = "" if choice is None else f" (you turned it {'on' if choice.enabled else 'off'})"
         lines.append(f"  {name.ljust(width)}  {one_line(state)}{decided}")
-    lines += [f"  {problem.name}: {one_line(problem.message)}" for problem in registry.problems]
     return lines
 
 
