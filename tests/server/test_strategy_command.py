@@ -46,7 +46,15 @@ def state(context: CommandContext) -> dict[str, Any]:
 
 
 def test_show_without_decisions_writes_nothing(ask: Ask, context: CommandContext) -> None:
-    assert ask("show") == "policy=pace inflight-penalty=3 depth-limit=2 total-limit=1000\n"
+    text = ask("show")
+    assert text.startswith("you decided nothing yet: ")
+    for limit in (
+        "policy pace: the pool",
+        "inflight-penalty 3: points",
+        "depth-limit 2: workers",
+        "total-limit 1000: ",
+    ):
+        assert f"\n{limit}" in text
     assert not json.loads(ask("show", "--json"))["configured"]
     assert not context.home.root.exists()
 
@@ -72,6 +80,7 @@ def test_a_rung_is_set_says_what_it_takes_away_and_can_be_cleared(ask: Ask, cont
         "high": {"model": "gpt-5", "reasoning": "xhigh", "free": False},
         "low": {"model": None, "reasoning": None},
     }
+    assert "rung codex low: the default of its CLI reasoning=low (its connector's)\n" in ask("show")
     ask("clear-rungs", "codex", "--yes")
     assert Settings.load(context.home).rungs == {}
 
@@ -101,11 +110,8 @@ def test_assignments_subscriptions_and_exclusions(ask: Ask, context: CommandCont
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["set-provider", "codex", "off"], "not changed: codex off · add --yes to do it"),
-        (["set-provider", "codex", "--sandbox", "full"], "not changed: codex sandbox full · add --yes to do it"),
         (["set-provider", "codex", "--yes"], "nothing to set"),
         (["set-provider", "nobody", "off", "--yes"], 'unknown pool "nobody" — bullswarm pools lists them'),
-        (["set-rung", "codex", "high", "--model", "m"], "not changed: codex runs m on the high tier"),
         (
             ["set-rung", "codex", "high", "--model", "m", "--reasoning", "giant", "--yes"],
             'unknown reasoning level "giant"',
@@ -113,7 +119,10 @@ def test_assignments_subscriptions_and_exclusions(ask: Ask, context: CommandCont
         (["set-subscription", "codex"], "nothing to set"),
         (["set-subscription", "codex", "--resets-at", "soon"], '--resets-at "soon" is not an ISO-8601 time'),
         (["assign", "high", "--pool", "nobody"], 'unknown pool "nobody"'),
-        (["include-model", "gpt-5"], 'model "gpt-5" is not excluded'),
+        (
+            ["set-provider", "grok", "off"],
+            'unknown pool "grok" — bullswarm pools lists them · grok was not found on PATH',
+        ),
     ],
 )
 def test_a_wrong_call_changes_nothing(ask: Ask, context: CommandContext, words: list[str], message: str) -> None:
@@ -142,6 +151,91 @@ def test_bad_arguments_exit_2(ask: Ask, context: CommandContext, words: list[str
         ask(*words)
     assert caught.value.code == 2
     assert not context.home.root.exists()
+
+
+CHANGES = [
+    ("set-provider codex off", "codex is now off", "codex is off already"),
+    (
+        "set-provider codex --sandbox full --inherits-config on",
+        "codex is now sandbox full, inherits-config on",
+        "codex is sandbox full, inherits-config on already",
+    ),
+    (
+        "set-rung codex high --model gpt-5",
+        "codex runs gpt-5 on the high tier, reasoning high (its connector's)",
+        "codex runs gpt-5 on the high tier already",
+    ),
+    (
+        "set-rung codex high --model gpt-5 --reasoning low",
+        "codex runs gpt-5 on the high tier, reasoning low; it was high (its connector's)",
+        "codex runs gpt-5 on the high tier already",
+    ),
+    (
+        "assign high --pool codex --model gpt-5",
+        "the high tier is assigned to codex with gpt-5, where it can take the task",
+        "the high tier is assigned to codex with gpt-5 already",
+    ),
+    (
+        "set-subscription codex --quota-window monthly",
+        "the plan of codex has window monthly",
+        "the plan of codex has window monthly already",
+    ),
+    (
+        "exclude-model gpt-5",
+        "the model gpt-5 is excluded: it is never run, whatever names it",
+        "the model gpt-5 is excluded already",
+    ),
+]
+UNDONE = [
+    (
+        "set-rung codex high --model m",
+        "clear-rungs codex",
+        "codex is back to the models of its connector on every tier",
+        "codex has no rungs of yours",
+    ),
+    (
+        "assign high --pool codex",
+        "clear-assignment high",
+        "the high tier is assigned to no pool any more (it was codex)",
+        "the high tier is assigned to no pool",
+    ),
+    ("exclude-model m", "include-model m", "the model m may be run again", "the model m is not excluded"),
+]
+
+
+@pytest.mark.parametrize("agreed", ["", " --yes"])
+@pytest.mark.parametrize(("words", "done", "nothing"), CHANGES)
+def test_every_change_is_made_at_once_and_told(
+    ask: Ask, context: CommandContext, words: str, done: str, nothing: str, agreed: str
+) -> None:
+    assert ask(*(words + agreed).split()).splitlines()[0] == done
+    before = context.home.state_file.read_bytes()
+    assert ask(*(words + agreed).split()).splitlines()[0] == f"nothing to do: {nothing}"
+    assert context.home.state_file.read_bytes() == before
+
+
+@pytest.mark.parametrize("agreed", ["", " --yes"])
+@pytest.mark.parametrize(("first", "words", "done", "nothing"), UNDONE)
+def test_what_is_undone_is_told_and_nothing_is_written_where_there_is_nothing(
+    ask: Ask, context: CommandContext, first: str, words: str, done: str, nothing: str, agreed: str
+) -> None:
+    assert ask(*(words + agreed).split()).splitlines()[0] == f"nothing to do: {nothing}"
+    assert not context.home.state_file.exists()
+    ask(*first.split())
+    assert ask(*(words + agreed).split()).splitlines()[0] == done
+    assert ask(*(words + agreed).split()).splitlines()[0] == f"nothing to do: {nothing}"
+
+
+def test_the_machine_form_keeps_what_was_done_apart(ask: Ask, context: CommandContext) -> None:
+    set_label(context.home, "codex", "cx", ["codex"])
+    assert json.loads(ask("set-provider", "cx", "off", "--json"))["pools"]["codex"]["enabled"] is False
+    assert isinstance(context.err, io.StringIO) and context.err.getvalue() == "cx is now off\n"
+
+
+def test_a_level_that_changes_back_is_told(ask: Ask) -> None:
+    ask("set-rung", "codex", "high", "--model", "m", "--reasoning", "default")
+    text = ask("set-rung", "codex", "high", "--model", "m")
+    assert text.splitlines()[0].endswith(", reasoning high (its connector's); it was none passed")
 
 
 def test_a_pool_that_went_away_can_still_be_turned_off(ask: Ask, context: CommandContext) -> None:

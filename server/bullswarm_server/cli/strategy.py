@@ -1,21 +1,30 @@
-"""`bullswarm strategy`: what the person decided about pools, models and plans; shows it and changes it."""
+"""`bullswarm strategy`: what the person decided about pools, models and plans; shows it and changes it.
+
+Every verb that changes something does it at once, says what it did or that there was nothing to do, and then shows what
+is in force. ``--yes`` is taken by all of them and needed by none: each change is one call away from its opposite.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any
+from copy import deepcopy
+from typing import TYPE_CHECKING
 
-from bullswarm_core.connector import NO_REASONING, REASONING_LEVELS, SANDBOXES, PoolProfile
+from bullswarm_core.connector import NO_REASONING, REASONING_LEVELS, SANDBOXES
 from bullswarm_core.errors import UsageError
+from bullswarm_core.home import read_json
 from bullswarm_core.labels import Labels
 from bullswarm_core.pools import EFFORTS
-from bullswarm_core.settings import QUOTA_WINDOWS, Document, RungChoice, Settings, update_settings
+from bullswarm_core.settings import QUOTA_WINDOWS, Document, Settings, update_settings
 from bullswarm_core.wire import iso, parse_iso
 from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.displays.strategy import SCHEMA_VERSION, connector_levels, document, lines, reasoning_words
 from bullswarm_server.displays.text import one_line
 
-SCHEMA_VERSION = "bullswarm.strategy.v1"
+if TYPE_CHECKING:
+    from bullswarm_providers.registry import Registry
+
 CLI_DEFAULT = "default"
 
 Options = argparse.Namespace
@@ -30,76 +39,6 @@ def run(arguments: list[str], context: CommandContext) -> int:
     return 0
 
 
-def document(settings: Settings) -> dict[str, Any]:
-    """Return the decisions as one JSON document; pools by id."""
-    return {
-        "schemaVersion": SCHEMA_VERSION,
-        "configured": settings.configured,
-        "pools": {
-            pool_id: {
-                "enabled": choice.enabled,
-                "sandbox": choice.sandbox,
-                "workerInheritsConfig": choice.worker_inherits_config,
-            }
-            for pool_id, choice in settings.pools.items()
-        },
-        "rungs": {
-            pool_id: {tier: _rung_document(rungs[tier]) for tier in EFFORTS if tier in rungs}
-            for pool_id, rungs in settings.rungs.items()
-        },
-        "assignments": {
-            tier: {"pool": choice.pool, "model": choice.model} for tier, choice in settings.assignments.items()
-        },
-        "subscriptions": {
-            pool_id: {
-                "quotaWindow": plan.quota_window,
-                "resetsAt": iso(plan.resets_at) if plan.resets_at else None,
-            }
-            for pool_id, plan in settings.subscriptions.items()
-        },
-        "excludedModels": sorted(settings.excluded_models),
-        "config": {
-            "depthLimit": settings.depth_limit,
-            "totalLimit": settings.total_limit,
-            "inflightPenaltyPct": settings.inflight_penalty_pct,
-            "routingPolicy": settings.routing_policy,
-        },
-    }
-
-
-def lines(settings: Settings, labels: Labels) -> list[str]:
-    """Return the decisions as lines for people, in the order in which routing asks for them."""
-    found = []
-    for pool_id, choice in sorted(settings.pools.items()):
-        state = "on" if choice.enabled else "off"
-        inherits = " inherits-config" if choice.worker_inherits_config else ""
-        found.append(f"pool {labels.shown(pool_id)} {state} sandbox={choice.sandbox}{inherits}")
-    for pool_id, rungs in sorted(settings.rungs.items()):
-        found += [f"rung {labels.shown(pool_id)} {tier}: {_rung_words(rungs.get(tier))}" for tier in EFFORTS]
-    for tier, assigned in settings.assignments.items():
-        found.append(f"assigned {tier}: {labels.shown(assigned.pool)} {assigned.model or ''}".rstrip())
-    for pool_id, plan in sorted(settings.subscriptions.items()):
-        reset = iso(plan.resets_at) if plan.resets_at else "unknown"
-        found.append(f"subscription {labels.shown(pool_id)} window={plan.quota_window or 'unknown'} resets={reset}")
-    found += [f"excluded model {model}" for model in sorted(settings.excluded_models)]
-    found.append(
-        f"policy={settings.routing_policy} inflight-penalty={settings.inflight_penalty_pct:g}"
-        f" depth-limit={settings.depth_limit} total-limit={settings.total_limit}"
-    )
-    return [one_line(line) for line in found]
-
-
-def _rung_document(choice: RungChoice) -> dict[str, Any]:
-    return {"model": choice.model, "reasoning": choice.reasoning, "free": choice.free}
-
-
-def _rung_words(choice: RungChoice | None) -> str:
-    if choice is None:
-        return "no model, the pool is left out"
-    free = "" if choice.free is None else " free" if choice.free else " not free"
-    return f"{choice.model or 'the default of its CLI'} reasoning={choice.reasoning or 'default'}{free}"
-
-
 def _show(options: Options, context: CommandContext) -> None:
     _print(Settings.load(context.home), options, context)
 
@@ -108,7 +47,8 @@ def _print(settings: Settings, options: Options, context: CommandContext) -> Non
     if options.json:
         context.print_json(document(settings))
     else:
-        context.print(*lines(settings, Labels.load(context.home)))
+        profiles = {profile.id: profile for profile in _registry(context).profiles} if settings.rungs else {}
+        context.print(*lines(settings, Labels.load(context.home), profiles))
 
 
 def _set_provider(options: Options, context: CommandContext) -> None:
@@ -122,8 +62,12 @@ def _set_provider(options: Options, context: CommandContext) -> None:
         raise UsageError("nothing to set", hint="give on, off, --sandbox or --inherits-config")
     pool_id = _pool_id(options.pool, context)
     said = {"": options.state, "sandbox ": options.sandbox, "inherits-config ": options.inherits_config}
-    _confirmed(options, f"{pool_id} {', '.join(f'{name}{value}' for name, value in said.items() if value)}")
-    _change(lambda state: _section(state, "pools", pool_id).update(wanted), options, context)
+    now = ", ".join(f"{name}{value}" for name, value in said.items() if value)
+
+    def change(state: Document) -> None:
+        _section(state, "pools", pool_id).update(wanted)
+
+    _change(change, options, context, done=f"{pool_id} is now {now}", nothing=f"{pool_id} is {now} already")
 
 
 def _set_rung(options: Options, context: CommandContext) -> None:
@@ -134,12 +78,13 @@ def _set_rung(options: Options, context: CommandContext) -> None:
     rung: Document = {"model": model, "reasoning": options.reasoning}
     if options.free is not None:
         rung["free"] = options.free == "yes"
-    _confirmed(options, f"{pool_id} runs {model or 'the default of its CLI'} on the {options.tier} tier")
 
     def change(state: Document) -> None:
         _section(state, "strategy", "rungs", pool_id)[options.tier] = rung
 
-    settings = _change(change, options, context)
+    runs = f"{pool_id} runs {model or 'the default of its CLI'} on the {options.tier} tier"
+    levels = _levels(pool_id, options.tier, options.reasoning, context)
+    settings = _change(change, options, context, done=f"{runs}{levels}", nothing=f"{runs} already")
     if without := [tier for tier in EFFORTS if tier not in settings.rungs[pool_id]]:
         context.note(
             f"{pool_id} is now left out on the tiers without a rung: {', '.join(without)}"
@@ -147,25 +92,47 @@ def _set_rung(options: Options, context: CommandContext) -> None:
         )
 
 
+def _levels(pool_id: str, tier: str, chosen: str | None, context: CommandContext) -> str:
+    """Say the reasoning level that a new rung has, and the one that it had where that changes."""
+    profile = next((each for each in _registry(context).profiles if each.id == pool_id), None)
+    default = connector_levels(profile).get(tier)
+    rungs = Settings.load(context.home).rungs.get(pool_id, {})
+    before = next((rung.reasoning for name, rung in rungs.items() if name == tier), None)
+    was, now = reasoning_words(before, default), reasoning_words(chosen, default)
+    return f", reasoning {now}" if was == now else f", reasoning {now}; it was {was}"
+
+
 def _clear_rungs(options: Options, context: CommandContext) -> None:
     pool_id = _pool_id(options.pool, context)
-    _confirmed(options, f"{pool_id} goes back to the models of its connector on every tier")
 
     def change(state: Document) -> None:
         for section in ("rungs", "modelTiers"):
-            _section(state, "strategy", section).pop(pool_id, None)
+            _drop(state, pool_id, "strategy", section)
 
-    _change(change, options, context)
+    done = f"{pool_id} is back to the models of its connector on every tier"
+    _change(change, options, context, done=done, nothing=f"{pool_id} has no rungs of yours")
 
 
 def _assign(options: Options, context: CommandContext) -> None:
     pool_id = _pool_id(options.pool, context)
     entry = {"pool": pool_id, "model": options.model, "source": "user"}
-    _change(lambda state: _section(state, "strategy", "assignments").update({options.tier: entry}), options, context)
+
+    def change(state: Document) -> None:
+        _section(state, "strategy", "assignments")[options.tier] = entry
+
+    what = f"the {options.tier} tier is assigned to {pool_id}" + (f" with {options.model}" if options.model else "")
+    _change(change, options, context, done=f"{what}, where it can take the task", nothing=f"{what} already")
 
 
 def _clear_assignment(options: Options, context: CommandContext) -> None:
-    _change(lambda state: _section(state, "strategy", "assignments").pop(options.tier, None), options, context)
+    assigned = Settings.load(context.home).assignments.get(options.tier)
+    was = f" (it was {assigned.pool})" if assigned else ""
+
+    def change(state: Document) -> None:
+        _drop(state, options.tier, "strategy", "assignments")
+
+    what = f"the {options.tier} tier is assigned to no pool"
+    _change(change, options, context, done=f"{what} any more{was}", nothing=what)
 
 
 def _set_subscription(options: Options, context: CommandContext) -> None:
@@ -177,7 +144,13 @@ def _set_subscription(options: Options, context: CommandContext) -> None:
         wanted["resetsAt"] = _declared_reset(options.resets_at)
     if not wanted:
         raise UsageError("nothing to set", hint="give --quota-window, --resets-at or both")
-    _change(lambda state: _section(state, "strategy", "subscriptions", pool_id).update(wanted), options, context)
+
+    def change(state: Document) -> None:
+        _section(state, "strategy", "subscriptions", pool_id).update(wanted)
+
+    words = {"quotaWindow": "window", "resetsAt": "reset"}
+    what = f"the plan of {pool_id} has " + ", ".join(f"{words[key]} {value}" for key, value in wanted.items())
+    _change(change, options, context, done=what, nothing=f"{what} already")
 
 
 def _exclude_model(options: Options, context: CommandContext) -> None:
@@ -186,29 +159,49 @@ def _exclude_model(options: Options, context: CommandContext) -> None:
         names = strategy.get("excludedModels") or []
         strategy["excludedModels"] = names if options.model in names else [*names, options.model]
 
-    _change(change, options, context)
+    done = f"the model {options.model} is excluded: it is never run, whatever names it"
+    _change(change, options, context, done=done, nothing=f"the model {options.model} is excluded already")
 
 
 def _include_model(options: Options, context: CommandContext) -> None:
-    if options.model not in Settings.load(context.home).excluded_models:
-        raise UsageError(
-            f'model "{options.model}" is not excluded', hint="bullswarm strategy show lists those that are"
-        )
+    excluded = Settings.load(context.home).excluded_models
 
     def change(state: Document) -> None:
-        strategy = _section(state, "strategy")
-        strategy["excludedModels"] = [name for name in strategy.get("excludedModels") or [] if name != options.model]
+        if options.model in excluded:
+            names = _section(state, "strategy").get("excludedModels") or []
+            state["strategy"]["excludedModels"] = [name for name in names if name != options.model]
 
-    _change(change, options, context)
+    others = f" (excluded: {', '.join(sorted(excluded))})" if excluded else ""
+    nothing = f"the model {options.model} is not excluded{others}"
+    _change(change, options, context, done=f"the model {options.model} may be run again", nothing=nothing)
 
 
-def _change(change: Callable[[Document], object], options: Options, context: CommandContext) -> Settings:
-    def apply(state: Document) -> None:
-        change(state)
+def _change(
+    change: Callable[[Document], object], options: Options, context: CommandContext, *, done: str, nothing: str
+) -> Settings:
+    """Apply a change and say so, or say that there was ``nothing`` to do; then nothing is written."""
+    settings = Settings.load(context.home)
+    before = read_json(context.home.state_file, default={})
+    after = deepcopy(before)
+    change(after)
+    said = f"nothing to do: {nothing}"
+    if after != before:
 
-    settings = update_settings(context.home, apply)
+        def apply(state: Document) -> None:
+            change(state)
+
+        settings, said = update_settings(context.home, apply), done
+    # In the machine form only the document stands on standard output.
+    (context.note if options.json else context.print)(one_line(Labels.load(context.home).in_text(said)))
     _print(settings, options, context)
     return settings
+
+
+def _drop(state: Document, key: str, *names: str) -> None:
+    """Take ``key`` out of the object under ``names``, where there is one."""
+    for name in names:
+        state = state.get(name) or {}
+    state.pop(key, None)
 
 
 def _section(state: Document, *names: str) -> Document:
@@ -218,12 +211,6 @@ def _section(state: Document, *names: str) -> Document:
             state[name] = {}
         state = state[name]
     return state
-
-
-def _confirmed(options: Options, what: str) -> None:
-    """Refuse a change of what workers may run or do until the caller said --yes."""
-    if not options.yes:
-        raise UsageError(f"not changed: {what}", hint="add --yes to do it")
 
 
 def _declared_reset(text: str) -> str:
@@ -237,20 +224,22 @@ def _declared_reset(text: str) -> str:
         ) from error
 
 
-def _profiles(context: CommandContext) -> tuple[PoolProfile, ...]:
+def _registry(context: CommandContext) -> Registry:
     from bullswarm_providers.registry import load
 
-    return tuple(load(context.home, context.environ).profiles)
+    return load(context.home, context.environ)
 
 
 def _pool_id(name: str, context: CommandContext) -> str:
     # A pool that was decided about stays known while its CLI is away, so that it can still be turned off.
-    ids = {profile.id for profile in _profiles(context)} | set(Settings.load(context.home).pools)
-    return Labels.load(context.home).resolve(name, ids)
+    registry, decided = _registry(context), Settings.load(context.home).pools
+    ids = registry.pool_ids() | set(decided)
+    return Labels.load(context.home).resolve(name, ids, why_no_pool=registry.why_no_pool)
 
 
 def _check_reasoning(level: str, pool_id: str, context: CommandContext) -> None:
-    levels = next((p.connector.launch.reasoning.levels for p in _profiles(context) if p.id == pool_id), None)
+    profiles = _registry(context).profiles
+    levels = next((p.connector.launch.reasoning.levels for p in profiles if p.id == pool_id), None)
     known = (NO_REASONING, *REASONING_LEVELS, *(levels or ()))
     if levels is not None and level not in known:
         raise UsageError(f'unknown reasoning level "{level}"', hint=f"{pool_id} knows {', '.join(known)}")
@@ -275,7 +264,12 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("pool", metavar="POOL")
     verb.add_argument("tier", choices=EFFORTS)
     verb.add_argument("--model", required=True, type=_name, help=f"`{CLI_DEFAULT}`: the CLI's own, with no flag")
-    verb.add_argument("--reasoning", type=_name, metavar="LEVEL", help=f"`{NO_REASONING}` passes none")
+    verb.add_argument(
+        "--reasoning",
+        type=_name,
+        metavar="LEVEL",
+        help=f"`{NO_REASONING}` passes none; left out: the connector's for the tier",
+    )
     verb.add_argument("--free", choices=("yes", "no"), help="whether it costs no quota (default: by the model's name)")
     verb = _verb(verbs, "clear-rungs", _clear_rungs, "back to the connector's models on every tier")
     verb.add_argument("pool", metavar="POOL")
@@ -302,7 +296,7 @@ def _verb(
     parser = verbs.add_parser(name, help=description, description=description, allow_abbrev=False)
     parser.set_defaults(action=action)
     parser.add_argument("--json", action="store_true", help=f"print one JSON document ({SCHEMA_VERSION})")
-    parser.add_argument("--yes", action="store_true", help="do it without asking")
+    parser.add_argument("--yes", action="store_true", help="for scripts; nothing is asked without it either")
     return parser
 
 
