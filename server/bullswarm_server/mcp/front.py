@@ -73,6 +73,7 @@ class Front:
         self._say = say
         self._lock = threading.Lock()
         self._waiting: list[tuple[Any, bytes]] = []
+        self._arrivals: dict[Any, float] = {}
         self._deliver: Callable[[bytes], None] | None = None
         self._failed: str | None = None
         self._era: str | None = None
@@ -99,6 +100,13 @@ class Front:
                 deliver(line)
             self._waiting.clear()
             self._deliver = deliver
+
+    def arrival(self, identity: Any) -> float | None:
+        """Return when a request came that then waited for the SDK, in monotonic seconds; None for any other. Ask once.
+
+        The client's patience with it has run since then.
+        """
+        return self._arrivals.pop((type(identity), identity), None)
 
     def fail(self, why: str) -> None:
         """Answer whatever waits, and all that comes, with why the server could not be loaded."""
@@ -133,6 +141,8 @@ class Front:
     def _keep(self, key: Any, line: bytes) -> None:
         if self._failed is None:
             self._waiting.append((key, line))
+            if key is not None:
+                self._arrivals[key] = time.monotonic()
 
     def _taken_back(self, message: Message) -> bool:
         """A request that is cancelled while it waits never happened: it gets no answer and is never begun."""
@@ -142,7 +152,7 @@ class Front:
         wanted = _key({"id": params.get("requestId"), "method": ""})
         for place, (key, _) in enumerate(self._waiting):
             if key is not None and key == wanted:
-                del self._waiting[place]
+                del self._waiting[place], self._arrivals[key]
                 return True
         return False
 

@@ -8,8 +8,9 @@ exactly what we say. Both protocol eras are the SDK's work in either case.
 from __future__ import annotations
 
 import sys
+import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio.to_thread
@@ -58,9 +59,14 @@ when quota returns. After a failure do the task yourself or ask; don't send it a
 Context = ServerRequestContext[Any, Any]
 
 
-def build_server(home: Home, environ: Mapping[str, str]) -> Server[Any]:
-    """Return the MCP server over the state in ``home``; ``environ`` tells of the caller and is what workers start from."""
-    handlers = _Handlers(Machine(home, environ))
+def build_server(
+    home: Home, environ: Mapping[str, str], *, arrival: Callable[[Any], float | None] = lambda _: None
+) -> Server[Any]:
+    """Return the MCP server over the state in ``home``; ``environ`` tells of the caller and is what workers start from.
+
+    ``arrival(request id)`` tells when a request came that had to wait for this server, in monotonic seconds.
+    """
+    handlers = _Handlers(Machine(home, environ), arrival)
     return Server(
         "bullswarm",
         title="bullswarm",
@@ -77,8 +83,9 @@ def build_server(home: Home, environ: Mapping[str, str]) -> Server[Any]:
 
 
 class _Handlers:
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, arrival: Callable[[Any], float | None]) -> None:
         self._machine = machine
+        self._arrival = arrival
 
     async def list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(
@@ -94,6 +101,7 @@ class _Handlers:
         )
 
     async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+        came = self._arrival(context.request_id) or time.monotonic()
         self._machine.reap()
         tool = TOOLS.get(params.name)
 
@@ -104,7 +112,7 @@ class _Handlers:
             if tool is None:
                 raise UnknownNameError(f'unknown tool "{params.name[:100]}"', hint=f"there are {', '.join(TOOLS)}")
             given = read(tool.model, params.arguments)
-            return await tool.work(Call(self._machine, client_of(context)), given, report)
+            return await tool.work(Call(self._machine, client_of(context), came), given, report)
         except BullswarmError as error:
             return refusal(error)
         except Exception as error:

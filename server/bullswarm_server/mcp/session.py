@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,10 +49,11 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a tool: the surroundings and the client that sent it."""
+    """One call of a tool: the surroundings, the client that sent it, and when it came (monotonic seconds)."""
 
     machine: Machine
     client: Client
+    came: float = field(default_factory=time.monotonic)
 
     @property
     def home(self) -> Home:

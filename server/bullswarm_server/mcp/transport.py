@@ -28,7 +28,7 @@ def run(front: Front, wire: Wire, ended: threading.Event) -> None:
 
 
 async def _serve(front: Front, wire: Wire, ended: threading.Event) -> None:
-    server = build_server(Home(os.environ.get("BULLSWARM_HOME") or None), os.environ)
+    server = build_server(Home(os.environ.get("BULLSWARM_HOME") or None), os.environ, arrival=front.arrival)
     lines, inbox = anyio.create_memory_object_stream[SessionMessage | Exception](_MOST_UNREAD)
     outbox, messages = anyio.create_memory_object_stream[SessionMessage](_MOST_UNREAD)
     async with anyio.from_thread.BlockingPortal() as portal, anyio.create_task_group() as group:

@@ -22,8 +22,12 @@ _CODE_MODE_SEC = 25.0
 _COMMAND_CODE_SEC = 70.0
 _GROK_SEC = 5400.0
 _GEMINI_SEC = 550.0
-# A limit that the client states is met with this much to spare: the answer has to travel, too.
+# A limit that the client states is met with this much to spare: the answer has to be made and to travel, too, which took up
+# to 1 s on a busy machine.
 _SPARE_SHARE = 0.15
+_SPARE_SEC = 2.0
+# Of a limit of a few seconds something has to be left; a call that it cuts off is waited on by the name `last`.
+_LEAST_SHARE = 0.4
 _LIMIT_VARIABLE = "MCP_TOOL_TIMEOUT"
 _OLDEST_PATIENT_CODEX = (0, 171)
 # Every model of Codex's catalogue from 5.6 on calls tools in code mode; an unknown name does not.
@@ -52,9 +56,10 @@ class Patience:
     usual_sec: float
     most_sec: float
 
-    def seconds(self, asked: float | None) -> float:
-        """Return the wait that is applied."""
-        return self.usual_sec if asked is None else min(asked, self.most_sec)
+    def seconds(self, asked: float | None, *, spent_sec: float = 0.0) -> float:
+        """Return the wait that is applied, in tenths of a second; ``spent_sec`` of the patience are gone already."""
+        wanted = self.usual_sec - spent_sec if asked is None else min(asked, self.most_sec - spent_sec)
+        return max(0.0, math.floor(wanted * 10) / 10)
 
 
 def patience_of(client: Client, environ: Mapping[str, str]) -> Patience:
@@ -82,7 +87,10 @@ def _both(seconds: float) -> Patience:
 
 
 def _within(seconds: float, limit: float | None) -> float:
-    return seconds if limit is None else min(seconds, limit * (1 - _SPARE_SHARE))
+    if limit is None:
+        return seconds
+    spare = max(limit * _SPARE_SHARE, _SPARE_SEC)
+    return min(seconds, max(limit - spare, limit * _LEAST_SHARE))
 
 
 def _stated_limit(environ: Mapping[str, str]) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,19 @@ def test_what_only_the_sdk_can_answer_waits_for_it(spoken: Spoken, method: str, 
     spoken.take("tools/list", 8)
     assert spoken.passed[-1]["id"] == 8
     assert len(spoken.said) == 1
+
+
+def test_the_moment_a_request_came_is_kept_while_it_waits(spoken: Spoken) -> None:
+    before = time.monotonic()
+    for identity in (1, "1", 2):
+        spoken.take("tools/call", identity, CALL)
+    spoken.take("notifications/cancelled", params={"requestId": 2})
+    spoken.load()
+    spoken.take("tools/call", 3, CALL)
+    first, second = spoken.front.arrival(1), spoken.front.arrival("1")
+    assert first is not None and second is not None and before <= first <= second <= time.monotonic()
+    # Cancelled, asked for before, and never kept waiting.
+    assert [spoken.front.arrival(identity) for identity in (2, 1, 3, None)] == [None] * 4
 
 
 @pytest.mark.parametrize(

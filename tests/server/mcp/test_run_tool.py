@@ -311,7 +311,7 @@ async def test_an_unknown_client_gets_a_short_wait_whatever_it_asks_for(
         began = time.monotonic()
         said = await call("run", **task(site), wait_s=3600)
         assert time.monotonic() - began < 10
-        assert said.document["effectiveWaitSec"] == 0.3
+        assert 0 <= said.document["effectiveWaitSec"] <= 0.3
         site.go()
         await call("run", run_id="last")
 

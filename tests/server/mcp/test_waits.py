@@ -12,7 +12,7 @@ CODEX = "codex-mcp-client"
 # name, version, progress token, model, the client's own limit in seconds, environment
 CLIENTS = [
     ("claude-code", "2.1.332", True, None, 1800, {}),
-    ("claude-code", "2.1.332", True, None, 5, {"MCP_TOOL_TIMEOUT": "5000"}),
+    ("claude-code", "2.1.332", True, None, 20, {"MCP_TOOL_TIMEOUT": "20000"}),
     ("opencode", "1.18.33", False, None, 60, {}),
     (CODEX, "0.171.0", True, "some-model", 300, {}),
     (CODEX, "0.172.3", True, "gpt-5.5", 300, {}),
@@ -33,6 +33,12 @@ def test_the_usual_wait_ends_before_the_client_does_and_uses_most_of_it(
 ) -> None:
     usual = patience_of(Client(name, version, progress, model), environ).seconds(None)
     assert limit * 0.7 <= usual < limit
+
+
+@pytest.mark.parametrize(("limit", "usual"), [(1, 0.4), (3, 1.2), (6, 4), (10, 8), (100, 85)])
+def test_a_few_stated_seconds_leave_time_for_the_start_of_the_work(limit: int, usual: float) -> None:
+    patience = patience_of(Client("claude-code", "2.1.332"), {"MCP_TOOL_TIMEOUT": str(limit * 1000)})
+    assert patience.usual_sec == patience.most_sec == pytest.approx(usual)
 
 
 def test_opencode_waits_long_only_where_progress_starts_its_limit_anew() -> None:
@@ -58,14 +64,23 @@ def test_codex_scripts_hand_control_back_after_half_a_minute(model: str | None, 
     version=st.text(max_size=12),
     asked=st.none() | st.floats(min_value=0, max_value=1e7),
     limit=st.none() | st.text(max_size=8) | st.integers().map(str) | st.sampled_from(["nan", "inf", "-1", "0", "999"]),
+    spent=st.floats(min_value=0, max_value=1e4),
 )
 def test_a_wait_is_never_longer_than_allowed_or_asked_for(
-    name: str, version: str, asked: float | None, limit: str | None
+    name: str, version: str, asked: float | None, limit: str | None, spent: float
 ) -> None:
     environ = {"MCP_TOOL_TIMEOUT": limit} if limit is not None else {}
     patience = patience_of(Client(name, version), environ)
-    applied = patience.seconds(asked)
-    assert 0 <= applied <= patience.most_sec
+    applied = patience.seconds(asked, spent_sec=spent)
+    assert 0 <= applied <= max(0.0, patience.most_sec - spent)
     assert 0 < patience.usual_sec <= patience.most_sec <= 5400
     if asked is not None:
         assert applied <= asked
+
+
+def test_the_time_since_the_request_came_is_taken_from_the_patience_not_from_the_wish() -> None:
+    patience = patience_of(Client("unknown"), {})
+    assert patience.seconds(None, spent_sec=1.25) == 43.7
+    assert patience.seconds(10, spent_sec=1.25) == 10
+    assert patience.seconds(100, spent_sec=1.25) == 43.7
+    assert patience.seconds(100, spent_sec=60) == 0

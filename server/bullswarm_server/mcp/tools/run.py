@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import anyio.to_thread
@@ -50,7 +51,8 @@ async def wait_on(
     call: Call, run_id: str, asked_sec: float | None, report: Report, *, cursor: int = 0, repeated: bool = False
 ) -> CallToolResult:
     """Wait for a run as long as the client has patience for, and answer with what is known then."""
-    seconds = patience_of(call.client, call.machine.environ).seconds(asked_sec)
+    spent = time.monotonic() - call.came
+    seconds = patience_of(call.client, call.machine.environ).seconds(asked_sec, spent_sec=spent)
     state = await wait_for_verdict(call, run_id, seconds=seconds, report=report)
     return await anyio.to_thread.run_sync(
         lambda: state_answer(call, state, waited_sec=seconds, cursor=cursor, repeated=repeated)
