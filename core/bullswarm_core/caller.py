@@ -55,7 +55,9 @@ def find_caller(
 ) -> Caller:
     """Work out who calls, from an explicit BULLSWARM_CALLER, the MCP client's name, then the environment's markers.
 
-    ``ancestors`` names the processes above this one, nearest first; it is asked when markers of several CLIs are set.
+    ``client_name`` is what an MCP client calls itself, perhaps nothing at all; None where no MCP client calls.
+    ``ancestors`` names the processes above this one, nearest first. It is asked when markers of several CLIs are set, and
+    for an MCP client that neither its name nor a marker tells: Codex gives its servers an environment without any.
     """
     explicit = environ.get(CALLER_VARIABLE, "").strip()
     if explicit == NOBODY:
@@ -64,7 +66,11 @@ def find_caller(
         return _explicit(explicit, environ, profiles)
     if client_name and (provider := provider_of_client(client_name)):
         return Caller(provider, _account(provider, environ, profiles), f"MCP client {client_name!r}")
-    return _from_markers(environ, profiles, ancestors or process_names_above)
+    above = ancestors or process_names_above
+    found = _from_markers(environ, profiles, above)
+    if found.provider is None and client_name is not None:
+        return _from_ancestors(above(), environ, profiles)
+    return found
 
 
 def provider_of_client(client_name: str) -> str | None:
@@ -125,6 +131,14 @@ def _from_markers(
     if len(found) > 1:
         provider, marker, _ = _nearest(found, ancestors())
     return Caller(provider, _account(provider, environ, profiles), f"{marker} is set")
+
+
+def _from_ancestors(above: Sequence[str], environ: Mapping[str, str], profiles: Sequence[PoolProfile]) -> Caller:
+    for name in above:
+        for provider, _, processes in _MARKERS:
+            if name in processes:
+                return Caller(provider, _account(provider, environ, profiles), f"started by the process {name}")
+    return Caller()
 
 
 def _nearest(found: list[tuple[str, str, tuple[str, ...]]], above: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:

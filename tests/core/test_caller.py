@@ -42,20 +42,77 @@ def test_the_mcp_clients_name_wins_over_inherited_markers(profiles: list[PoolPro
     assert (caller.provider, caller.pool_id) == ("codex", None)
 
 
+# What each client says of itself when it connects, and the variables that tell of it in a server or a shell that it starts,
+# as captured from the real ones: Claude Code 2.1.332, Codex 0.171.0, OpenCode 1.18.33, Grok 1.0.41, Command Code 1.64.0.
+CLAUDE_SERVER = {
+    "AI_AGENT": "claude-code_2-1-332_harness",
+    "CLAUDECODE": "1",
+    "CLAUDE_CODE_ENTRYPOINT": "sdk-cli",
+    "CLAUDE_CODE_SESSION_ID": "4883c97c",
+}
+CODEX_SERVER = {"LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "TMPDIR": "/tmp", "TZ": "UTC"}
+CODEX_SHELL = {
+    "CODEX_CI": "1",
+    "CODEX_THREAD_ID": "01a22b66",
+    "CODEX_SESSION_ID": "01a22b66",
+    "CODEX_VERSION": "0.171.0",
+}
+OPENCODE_CHILD = {"AGENT": "1", "OPENCODE": "1", "OPENCODE_PID": "21369"}
+HANDSHAKES: list[tuple[dict[str, str], dict[str, str], str | None]] = [
+    ({"name": "claude-code", "title": "Claude Code", "version": "2.1.332"}, CLAUDE_SERVER, "claude-code"),
+    ({"name": "codex-mcp-client", "title": "Codex", "version": "0.171.0"}, CODEX_SERVER, "codex"),
+    ({"name": "opencode", "version": "1.18.33"}, OPENCODE_CHILD, "opencode"),
+    ({"name": "grok-shell-bullswarm", "version": "1.0.41"}, {"GROK_SESSION_ID": "s"}, "grok"),
+    ({"name": "commandcode", "version": "0.1.0"}, {"COMMANDCODE_SCRATCHPAD": "/tmp/s"}, "command-code"),
+    # Clients that drive no pool of ours.
+    ({"name": "gemini-cli-mcp-client", "version": "0.61.0"}, {"GEMINI_CLI": "1"}, None),
+    ({"name": "mcp", "version": "0.1.0"}, {}, None),
+    ({"name": "opencode-fork", "version": "1"}, {}, None),
+]
+
+
+def no_processes() -> tuple[str, ...]:
+    return ()
+
+
+@pytest.mark.parametrize(("client", "server", "provider"), HANDSHAKES, ids=lambda value: str(value)[:24])
+def test_each_client_is_known_by_its_handshake_whatever_else_it_inherited(
+    client: dict[str, str], server: dict[str, str], provider: str | None
+) -> None:
+    assert provider_of_client(client["name"]) == provider
+    inherited: list[dict[str, str]] = [{}] if provider is None else [{}, CLAUDE_SERVER, CODEX_SHELL, OPENCODE_CHILD]
+    for outer in inherited:
+        environ = home_and(**outer, **{name: value for name, value in server.items() if name not in outer})
+        found = find_caller(environ, client_name=client["name"], ancestors=no_processes)
+        assert found.provider == provider
+
+
 @pytest.mark.parametrize(
-    ("name", "provider"),
+    ("environ", "provider"),
     [
-        ("claude-code", "claude-code"),
-        ("codex-mcp-client", "codex"),
-        ("opencode", "opencode"),
-        ("grok-shell-bullswarm", "grok"),
-        ("commandcode", "command-code"),
-        ("mcp", None),
-        ("opencode-fork", None),
+        (CLAUDE_SERVER, "claude-code"),
+        (CODEX_SHELL, "codex"),
+        (OPENCODE_CHILD, "opencode"),
+        ({"GROK_AGENT": "1"}, "grok"),
+        ({"COMMANDCODE_SESSION_ID": "s"}, "command-code"),
     ],
 )
-def test_clients_are_known_by_the_names_they_were_seen_with(name: str, provider: str | None) -> None:
-    assert provider_of_client(name) == provider
+def test_in_a_shell_each_agent_is_known_by_its_markers(environ: dict[str, str], provider: str) -> None:
+    assert find_caller(home_and(**environ), ancestors=no_processes).provider == provider
+
+
+@pytest.mark.parametrize("name", ["", "a-client-of-tomorrow"])
+def test_a_client_that_nothing_tells_is_known_by_the_processes_above(name: str) -> None:
+    def above() -> tuple[str, ...]:
+        return ("sh", "codex", "bash", "claude", "systemd")
+
+    found = find_caller(home_and(**CODEX_SERVER), client_name=name, ancestors=above)
+    assert (found.provider, found.why) == ("codex", "started by the process codex")
+    # A person's shell is asked nothing of the kind: what stands above a terminal says little.
+    assert find_caller(home_and(**CODEX_SERVER), ancestors=above).provider is None
+    # A marker says more than a process.
+    assert find_caller(home_and(**OPENCODE_CHILD), client_name=name, ancestors=above).provider == "opencode"
+    assert find_caller(home_and(**CODEX_SERVER), client_name=name, ancestors=no_processes) == Caller()
 
 
 def test_the_account_is_known_by_its_configuration_folder(profiles: list[PoolProfile]) -> None:

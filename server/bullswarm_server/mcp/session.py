@@ -66,7 +66,7 @@ class Call:
 
     def caller(self, profiles: tuple[PoolProfile, ...] = ()) -> Caller:
         """Work out who calls, from BULLSWARM_CALLER, the client's name, or the environment (design D8)."""
-        return find_caller(self.machine.environ, client_name=self.client.name or None, profiles=profiles)
+        return find_caller(self.machine.environ, client_name=self.client.name, profiles=profiles)
 
     def state_of(self, name: str) -> RunState:
         """Return the state of a run by id, short id or ``last`` (the newest of this caller). Raises UnknownNameError."""
