@@ -62,6 +62,7 @@ class Launch:
     ``isolation`` are the arguments that keep the person's hooks, plug-ins and MCP servers out of a worker;
     ``state_folders`` are the CLI's own files and folders (with a slash at the end), which it must be able to write when
     bullswarm confines it; ``terminal`` says by which line of its stream the keeper knows the CLI's last word.
+    ``first_start`` is a file that the CLI's first start makes; until it is there, starts of it don't overlap.
     """
 
     arguments: tuple[str, ...] = ()
@@ -76,6 +77,7 @@ class Launch:
     state_folders: tuple[str, ...] = ()
     terminal: tuple[Mapping[str, Any], ...] = ()
     clocks: Clocks = Clocks()
+    first_start: str | None = None
 
     def mode(self, lane: Lane, sandbox: Sandbox) -> Mode:
         """Give the way to start ``lane``: a chore like a build, and a missing choice like workspace."""
@@ -152,6 +154,7 @@ def launch_from_json(data: Mapping[str, Any]) -> Launch:
         state_folders=tuple(data.get("stateFolders", ())),
         terminal=tuple(data.get("terminal", ())),
         clocks=Clocks(clocks.get("startupSec"), clocks.get("silenceSec"), clocks.get("terminalGraceSec")),
+        first_start=data.get("firstStart"),
     )
 
 

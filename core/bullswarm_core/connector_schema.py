@@ -113,6 +113,7 @@ class LaunchPart(_Part):
     lanes: Annotated[dict[LaneName, dict[Literal["workspace", "network", "full"], ModePart]], Field(min_length=1)]
     state_folders: tuple[str, ...] = ()
     terminal: tuple[TerminalPart, ...] = ()
+    first_start: str | None = None
     clocks: ClocksPart = ClocksPart()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
@@ -34,6 +35,7 @@ from bullswarm_core.runs.task import task_of
 from bullswarm_core.wire import parse_iso
 from bullswarm_core.workers.capture import Follower, Gap
 from bullswarm_core.workers.facts import ExitFacts, StreamFacts
+from bullswarm_core.workers.first_start import take_turn
 from bullswarm_core.workers.identity import ProcessIdentity, current, is_alive
 from bullswarm_core.workers.keeper_spec import read_exit, read_keeper, request_stop, start_keeper
 from bullswarm_core.workers.spawn import kill_orphans
@@ -67,6 +69,7 @@ class LiveAttempt:
         self._notice: Notice | None = None
         self._asked_to_stop = False
         self._launch: dict[str, Any] = {}
+        self._end_turn: Callable[[], None] | None = None
         self._follower: Follower | None = None
         self._reader: StreamReader | None = None
         self._stderr = StderrWatch(self._files.stderr, None)
@@ -78,6 +81,7 @@ class LiveAttempt:
             self._launch = prepared.launch_document()
             # A kernel that dies while it starts the keeper leaves the next one this much to know the worker by.
             write_json(self._files.launch, self._launch)
+            self._end_turn = take_turn(self._services.home, self.picked.pool, prepared.plan.first_start)
             keeper = start_keeper(
                 prepared.spec, prepared.plan.environment, spec_file=self._files.spec, log_file=self._files.keeper_log
             )
@@ -141,6 +145,8 @@ class LiveAttempt:
         if self.ended:
             return False
         moved = self._read_stream()
+        if moved:
+            self._leave_turn()
         if (moved or self._stderr.moved()) and self._notice is None:
             self._stop_on_limit()
         self._exit = self._exit or read_exit(self._files.exit)
@@ -225,6 +231,12 @@ class LiveAttempt:
             tree=picked.tree,
         )
 
+    def _leave_turn(self) -> None:
+        """Let the next start of this CLI go ahead."""
+        if self._end_turn is not None:
+            self._end_turn()
+            self._end_turn = None
+
     def _prepare(self) -> Preparation:
         if self._services.missing_secrets:
             names = ", ".join(self._services.missing_secrets)
@@ -293,6 +305,7 @@ class LiveAttempt:
             meta=conclusion.meta,
             output_file=conclusion.output_file,
         )
+        self._leave_turn()
         now = self._services.now()
         with transaction(self._connection):
             self._journal.append(self._created.run_id, [finished], at=now)

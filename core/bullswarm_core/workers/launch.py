@@ -69,6 +69,7 @@ class LaunchPlan:
     model: str | None = None
     reasoning: ReasoningChoice = field(default_factory=ReasoningChoice)
     clocks: Clocks = field(default_factory=Clocks)
+    first_start: str | None = None
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
 
@@ -138,6 +139,7 @@ def plan_launch(
         model=rung.model,
         reasoning=reasoning,
         clocks=launch.clocks,
+        first_start=words.path(launch.first_start) if launch.first_start else None,
         added=tuple(sorted(added)),
         removed=removed,
     )
