@@ -218,6 +218,7 @@ def test_a_dry_run_shows_the_pick_and_the_command_and_writes_nothing_anywhere(si
     site.worker("alpha", SAY)
     if used:
         assert site.run().code == 0
+        until(lambda: not site.processes(), "the kernel of the first run has closed its files")
     before = tree(site.root)
     said = site.run("--dry-run", "--meter", "alpha:5h=20", lane="build")
     document = said.document
