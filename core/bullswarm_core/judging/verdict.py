@@ -104,7 +104,9 @@ def _output_lost(facts: JudgeInput) -> _Finding | None:
         return None
     if stream.terminal and (facts.lane != "analyze" or content_problem(facts) is None):
         return None
-    lost = f"output lost: {_quoted(ended.capture_error)} ({counted(ended.dropped_bytes, 'byte is', 'bytes are')} in no file)"
+    # The file's name is enough: its folder is the run's, and a long path would push the reason out of the line.
+    what = _quoted(ended.capture_error.rpartition("/")[2])
+    lost = f"output lost: {what} ({counted(ended.dropped_bytes, 'byte is', 'bytes are')} in no file)"
     return _Finding("runtime", f"{lost} · free disk space, then run again")
 
 
