@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.agents.install import BIN_FOLDER
-from tests.agents.machine import COMMAND_LIMIT_SEC, Machine
+from tests.agents.machine import COMMAND_LIMIT_SEC, Machine, until
 from tests.agents.scripted_model import Answer, ModelRequest, Turn, call_tool, say
 from tests.agents.scripted_model.responses import FREE_TEXT
 from tests.agents.setups import CLAUDE, CODEX, OPENCODE, Setup
@@ -110,25 +110,27 @@ def _account(folder: Path, identity: Path, account: str, environ: Mapping[str, s
 def script(
     machine: Machine,
     caller: Caller,
-    calls: Sequence[Any],
+    calls: Sequence[tuple[str, Mapping[str, Any]]],
     *,
     worker: Turn | None = None,
-    wait: Mapping[str, Any] | None = None,
+    worker_after: int = 0,
 ) -> None:
-    """Let the model of the caller make these calls, (tool, arguments) each, then go on waiting while a run still goes on.
+    """Let the model of the caller make these calls, (tool, arguments) each, then wait on while a run still goes on.
 
-    ``worker`` is what the worker's model says; ``wait`` are further arguments of the calls that wait on.
+    ``worker`` is what the worker's model says, once the caller's model has had ``worker_after`` results of our tools: so a
+    call outlasts a limit however fast or slow the machine is.
     """
     planned = [*caller.first, *(caller.call(tool, arguments) for tool, arguments in calls)]
 
     def turn(number: int) -> Callable[[ModelRequest], Turn]:
         def choose(request: ModelRequest) -> Turn:
             if CALLER_PROMPT not in request.prompt:
+                until(lambda: len(answers(machine, caller)) >= worker_after, "the caller's model had its results")
                 return worker or say(ANSWER)
             if number < len(planned):
                 return planned[number]
             if any(map(unfinished, results(request)[-1:])):
-                return caller.call("run", {"run_id": "last", **(wait or {})})
+                return caller.call("run", {"run_id": "last"})
             return say("Thanks.")
 
         return choose
@@ -143,7 +145,7 @@ def unfinished(result: str) -> bool:
 
 def short_id(result: str) -> str:
     """The short id of the run that a result is about, in either form."""
-    found = re.search(r'"shortId":"(\w+)"|^run: (\w+) \(|RUNNING (\w+):', result, re.MULTILINE)
+    found = re.search(r'"shortId":"(\w+)"|^run: (\w+) \(|^RUNNING (\w+):', result, re.MULTILINE)
     assert found, result
     return next(name for name in found.groups() if name is not None)
 
@@ -166,11 +168,16 @@ def start(machine: Machine, caller: Caller, *options: str) -> subprocess.Popen[s
 
 def session(machine: Machine, caller: Caller, *options: str) -> list[str]:
     """Run a whole session; return what its model got back from each tool, in order."""
-    earlier = len(machine.model.prompts())
     process = start(machine, caller, *options)
     out, err = process.communicate(timeout=COMMAND_LIMIT_SEC)
     assert process.returncode == 0, out[-3000:] + err[-3000:]
-    return results(asked(machine)[-1])[len(caller.first) :] if earlier < len(machine.model.prompts()) else []
+    return answers(machine, caller)
+
+
+def answers(machine: Machine, caller: Caller) -> list[str]:
+    """What our tools have answered so far, in the newest session."""
+    requests = asked(machine)
+    return results(requests[-1])[len(caller.first) :] if requests else []
 
 
 def asked(machine: Machine) -> list[ModelRequest]:
