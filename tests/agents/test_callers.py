@@ -77,7 +77,8 @@ def test_a_client_sees_the_tools_at_once_and_gets_pools_pick_label_and_verdict(
     candidates = _candidates(route)
     assert worker in candidates and SECOND_ACCOUNT in candidates and own not in candidates
     assert "helper" in label
-    assert "is your own" in pinned and "leave pool out" in pinned
+    # By the hook where the agent has run it, by the server where it hasn't.
+    assert own in pinned and (OWN_POOL in pinned or "is your own" in pinned)
     assert ANSWER in verdict and "worker-output" in verdict
 
     (row,) = machine.runs()
@@ -98,6 +99,30 @@ def test_the_other_account_of_the_same_agent_does_the_work(make_machine: Machine
     (verdict,) = session(machine, caller)
     assert ANSWER in verdict and f'"pool":"{SECOND_ACCOUNT}"' in verdict
     assert list((machine.home / ".claude-second/projects").rglob("*.jsonl")), "the session is in the account's folder"
+
+
+@pytest.mark.parametrize(("mode", "ran"), [("auto", 4), ("writes", 2)])
+def test_codex_exec_lets_tools_run_by_what_their_annotations_say(
+    make_machine: MachineMaker, mode: str, ran: int
+) -> None:
+    # With `writes` Codex would ask before a tool that is not read-only, and in `exec` there is nobody to ask.
+    machine = make_machine(CODEX, [])
+    prepare(machine, CODEX_CALLER)
+    task = {"lane": "analyze", "cwd": str(machine.project), "prompt": WORKER_PROMPT, "pool": "echo"}
+    script(machine, CODEX_CALLER, [("pools", {}), ("route", {"lane": "analyze"}), ("label", {}), ("run", task)])
+    told = session(machine, CODEX_CALLER, "-c", f'mcp_servers.bullswarm.default_tools_approval_mode="{mode}"')
+    assert ["requires approval" not in answer for answer in told] == [True] * ran + [False] * (4 - ran)
+    assert len(machine.runs()) == (1 if mode == "auto" else 0)
+
+
+def test_claude_code_asks_its_person_before_any_tool_that_was_not_allowed(make_machine: MachineMaker) -> None:
+    caller = replace(CLAUDE_CALLER, command=("claude", "-p", "--model", "claude-sonnet-5"))
+    machine = make_machine(CLAUDE, [])
+    prepare(machine, caller)
+    task = {"lane": "analyze", "cwd": str(machine.project), "prompt": WORKER_PROMPT, "pool": "echo"}
+    script(machine, caller, [("pools", {}), ("run", task)])
+    assert all("you haven't granted it yet" in answer for answer in session(machine, caller))
+    assert machine.runs() == []
 
 
 def _candidates(route: str) -> set[str]:
