@@ -25,3 +25,14 @@ def services_for(
         return load(home, environ, write_cache=write_cache).profiles
 
     return Services(home=home, environ=environ, load_profiles=load_profiles, now=now, missing_secrets=missing_secrets)
+
+
+def why_no_pool(home: Home, environ: Mapping[str, str]) -> Callable[[str], str | None]:
+    """Return what says why a provider's name is no pool; the providers are looked at only when it is asked."""
+
+    def why(name: str) -> str | None:
+        from bullswarm_providers.registry import load
+
+        return load(home, environ, write_cache=False).why_no_pool(name)
+
+    return why

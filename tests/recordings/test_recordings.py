@@ -22,7 +22,11 @@ def test_a_recording_is_complete(agent: str, case: str) -> None:
         assert isinstance(json.loads(line), dict)
 
 
-@pytest.mark.parametrize("path", sorted(path for path in FOLDER.glob("*/*") if path.parent.name != "__pycache__"), ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize(
+    "path",
+    sorted(path for path in FOLDER.glob("*/*") if path.parent.name != "__pycache__"),
+    ids=lambda path: f"{path.parent.name}/{path.name}",
+)
 def test_a_recording_names_no_place_of_its_machine(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert len(text) < 20_000

@@ -10,6 +10,7 @@ import pytest
 
 from bullswarm_core.errors import NoPoolError, UnknownNameError, UsageError
 from bullswarm_core.home import Home
+from bullswarm_providers.registry import load
 from bullswarm_server.cli import provider
 from bullswarm_server.cli.context import CommandContext
 
@@ -80,7 +81,7 @@ def test_a_scaffold_is_valid_and_takes_no_work_by_accident(
     assert "takes no work until you say how mine is run and signed in to" in text
     entries = {entry["name"]: entry for entry in run_json(signed_in, "list")["providers"]}
     assert (entries["mine"]["origin"], entries["mine"]["binary"]) == ("local", "mine")
-    (profile,) = [p for p in provider.load(signed_in.home, signed_in.environ).profiles if p.id == "mine"]
+    (profile,) = [p for p in load(signed_in.home, signed_in.environ).profiles if p.id == "mine"]
     assert profile.why_not() == "not signed in · say in signIn of its connector.json where its sign-in is"
     assert "mine: good, and takes no work yet: not signed in" in run(signed_in, "validate", "mine")
     (tmp_path / "mine").unlink()

@@ -282,3 +282,9 @@ def test_a_second_writer_in_one_tree_is_refused_unless_the_tree_is_shared(site: 
 def _verdict(process: Any) -> dict[str, Any]:
     value: dict[str, Any] = json.loads(process.communicate(timeout=60)[0])
     return value
+
+
+@pytest.mark.parametrize("option", ["--pool", "--use-pool", "--avoid-pool", "--use-provider", "--avoid-provider"])
+def test_a_cli_that_is_not_installed_is_named_as_such(site: Site, option: str) -> None:
+    said = site.run(option, "codex")
+    assert said.code == 2 and said.err.strip().endswith(" · codex was not found on PATH")

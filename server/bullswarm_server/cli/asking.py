@@ -23,7 +23,7 @@ from bullswarm_core.settings import Settings
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.task_arguments import PoolNames, build_task, read_prompt
 from bullswarm_server.launch import ROOT_VARIABLE, Origin
-from bullswarm_server.machine import services_for
+from bullswarm_server.machine import services_for, why_no_pool
 
 # `route` answers without a task; a pick does not depend on the words.
 _ANY_TASK = "(no task given)"
@@ -71,10 +71,14 @@ def _asked(
     prompt = read_prompt(options) or ("" if prompt_required else _ANY_TASK)
     profiles = services.load_profiles()
     pool_ids = [profile.id for profile in profiles]
-    names = PoolNames(pool_ids, services.labels().among(pool_ids))
+    names = PoolNames(
+        pool_ids, services.labels().among(pool_ids), why_no_pool=why_no_pool(context.home, context.environ)
+    )
     settings = Settings.load(context.home)
     if options.model in settings.excluded_models:
-        raise UsageError(f"you excluded the model {options.model}", hint="bullswarm strategy include-model takes it back in")
+        raise UsageError(
+            f"you excluded the model {options.model}", hint="bullswarm strategy include-model takes it back in"
+        )
     supposed = parse_meters(getattr(options, "meter", None) or (), now=services.now())
     avoided = _providers_of(options.independent_of, connection)
     task = build_task(options, prompt=prompt, names=names, avoid_also=avoided)

@@ -17,6 +17,7 @@ from bullswarm_core.labels import Labels
 from bullswarm_core.settings import Settings
 from bullswarm_providers.registry import Registry, load
 from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.displays.text import one_line, style_for
 
 SCHEMA_VERSION = "bullswarm.doctor.v1"
@@ -57,10 +58,9 @@ def run(arguments: list[str], context: CommandContext) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="bullswarm doctor",
         description="Check this installation, a line per check with its fix.",
-        allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     return parser

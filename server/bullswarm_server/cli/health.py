@@ -16,6 +16,7 @@ from bullswarm_core.judging.content import content_gate, only_announces
 from bullswarm_core.judging.phrases import counted
 from bullswarm_core.runs.journal import Journal
 from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.cli.help_format import Parser
 
 SCHEMA_VERSION = "bullswarm.health.v1"
 # The gate reads the head and the tail; an output beyond this is judged by those, never read whole into memory.
@@ -164,9 +165,8 @@ def _lines(checked: list[Checked], regressed: int) -> Iterator[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="bullswarm health",
-        allow_abbrev=False,
         description="Judge the saved answers of earlier runs again by their text; of build and chore, only that they can be"
         " read. Exit 1 when one recorded as ok fails now.",
     )

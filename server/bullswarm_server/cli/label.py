@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bullswarm_core.errors import UsageError
 from bullswarm_core.labels import Labels, clear_label, set_label
 from bullswarm_server.cli.context import CommandContext
-from bullswarm_server.cli.help_format import QuickHelp
+from bullswarm_server.cli.help_format import Parser
 
 if TYPE_CHECKING:
     from bullswarm_providers.registry import Registry
@@ -88,10 +88,8 @@ def _registry(context: CommandContext) -> Registry:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="bullswarm label",
-        allow_abbrev=False,
-        formatter_class=QuickHelp,
         description="What people see and may type instead of a pool id. Ids never change; JSON keeps them.",
     )
     parser.add_argument("pool", nargs="?", metavar="POOL", help="a pool, by id or label")

@@ -16,6 +16,7 @@ from bullswarm_core.pools import LANES, Rung
 from bullswarm_core.workers.launch import plan_launch
 from bullswarm_providers.registry import Loaded, Registry, load, load_folder
 from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.displays.text import one_line
 
 LIST_SCHEMA = "bullswarm.providers.v1"
@@ -33,11 +34,11 @@ def run(arguments: list[str], context: CommandContext) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="bullswarm provider", description=__doc__, allow_abbrev=False)
+    parser = Parser(prog="bullswarm provider", description=__doc__)
     verbs = parser.add_subparsers(required=True, metavar="list|validate|scaffold|probe|enable|disable")
 
     def verb(name: str, action: Callable[[Options, CommandContext], int], text: str) -> argparse.ArgumentParser:
-        made = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
+        made = verbs.add_parser(name, help=text, description=text)
         made.set_defaults(action=action)
         return made
 

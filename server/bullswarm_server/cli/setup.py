@@ -15,6 +15,7 @@ from bullswarm_core.labels import Labels
 from bullswarm_core.settings import Document, Settings, update_settings
 from bullswarm_providers.registry import Registry, load
 from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.displays.text import one_line
 
 SCHEMA_VERSION = "bullswarm.setup.v1"
@@ -48,10 +49,9 @@ def _undecided(registry: Registry, settings: Settings) -> list[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="bullswarm setup",
         description="Find the agent CLIs of this machine and record which of them may take work.",
-        allow_abbrev=False,
     )
     parser.add_argument("--yes", action="store_true", help="record without asking")
     parser.add_argument("--json", action="store_true", help="print one JSON document")

@@ -19,6 +19,7 @@ from bullswarm_core.pools import EFFORTS
 from bullswarm_core.settings import QUOTA_WINDOWS, Document, Settings, update_settings
 from bullswarm_core.wire import iso, parse_iso
 from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.displays.strategy import SCHEMA_VERSION, connector_levels, document, lines, reasoning_words
 from bullswarm_server.displays.text import one_line
 
@@ -246,9 +247,8 @@ def _check_reasoning(level: str, pool_id: str, context: CommandContext) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="bullswarm strategy",
-        allow_abbrev=False,
         description="What you decided. It never makes a pool eligible that a limit or a missing sign-in keeps out.",
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
@@ -291,9 +291,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _verb(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, action: Action, description: str
+    verbs: argparse._SubParsersAction[Parser], name: str, action: Action, description: str
 ) -> argparse.ArgumentParser:
-    parser = verbs.add_parser(name, help=description, description=description, allow_abbrev=False)
+    parser = verbs.add_parser(name, help=description, description=description)
     parser.set_defaults(action=action)
     parser.add_argument("--json", action="store_true", help=f"print one JSON document ({SCHEMA_VERSION})")
     parser.add_argument("--yes", action="store_true", help="for scripts; nothing is asked without it either")

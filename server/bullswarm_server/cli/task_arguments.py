@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bullswarm_core.errors import UnknownNameError, UsageError
-from bullswarm_core.labels import Labels
+from bullswarm_core.labels import Labels, WhyNoPool
 from bullswarm_core.pools import EFFORTS, LANES, Lane
 from bullswarm_core.runs.task import Task
 
@@ -135,17 +135,20 @@ def build_task(options: argparse.Namespace, *, prompt: str, names: PoolNames, av
 class PoolNames:
     """Turns what a person types into ids; either a pool's id or its label is accepted."""
 
-    def __init__(self, pool_ids: Iterable[str], labels: Labels) -> None:
+    def __init__(self, pool_ids: Iterable[str], labels: Labels, *, why_no_pool: WhyNoPool | None = None) -> None:
         self._ids = frozenset(pool_ids)
         self._labels = labels
+        self._why_no_pool = why_no_pool
 
     def pool(self, name: str) -> str:
         """Return the id of a pool. Raises UnknownNameError for a name that no pool has."""
-        return self._labels.resolve(name, self._ids)
+        return self._labels.resolve(name, self._ids, why_no_pool=self._why_no_pool)
 
     def provider(self, name: str) -> str:
         """Return the name of a provider that has a pool. Raises UnknownNameError for another."""
         known = sorted({pool_id.partition(":")[0] for pool_id in self._ids})
         if name not in known:
-            raise UnknownNameError(f'unknown provider "{name}"', hint=f"pools exist of {', '.join(known)}")
+            why = self._why_no_pool(name) if self._why_no_pool else None
+            pools = f"pools exist of {', '.join(known)}"
+            raise UnknownNameError(f'unknown provider "{name}"', hint=f"{pools} · {why}" if why else pools)
         return name

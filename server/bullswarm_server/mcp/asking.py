@@ -19,6 +19,7 @@ from bullswarm_core.workers.tree import tree_of
 from bullswarm_server.cli.asking import Asked
 from bullswarm_server.cli.task_arguments import PoolNames
 from bullswarm_server.launch import ROOT_VARIABLE, Origin
+from bullswarm_server.machine import why_no_pool
 from bullswarm_server.mcp.arguments import RunArguments, TaskArguments
 from bullswarm_server.mcp.session import Call, absolute_file
 
@@ -34,7 +35,9 @@ def asking(call: Call, given: TaskArguments, *, cwd: str, prompt: str | None, wr
         services = call.services(write_cache=write_cache)
         profiles = tuple(services.load_profiles())
         pool_ids = [profile.id for profile in profiles]
-        names = PoolNames(pool_ids, services.labels().among(pool_ids))
+        names = PoolNames(
+            pool_ids, services.labels().among(pool_ids), why_no_pool=why_no_pool(call.home, call.machine.environ)
+        )
         settings = Settings.load(call.home)
         if given.model is not None and given.model in settings.excluded_models:
             raise UsageError(f"the person excluded the model {given.model}", hint="leave model out, or name another")
