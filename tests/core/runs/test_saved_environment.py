@@ -22,7 +22,9 @@ def test_an_address_with_a_password_is_a_secret() -> None:
     assert not is_secret("HTTPS_PROXY", "http://127.0.0.1:3128")
 
 
-@pytest.mark.parametrize("name", ["PATH", "HOME", "LANG", "EDITOR", "AUTHOR", "PATTERN", "SSH_AUTH_SOCK", "TLS_KEY_FILE"])
+@pytest.mark.parametrize(
+    "name", ["PATH", "HOME", "LANG", "EDITOR", "AUTHOR", "PATTERN", "SSH_AUTH_SOCK", "TLS_KEY_FILE"]
+)
 def test_plain_names_are_no_secrets(name: str) -> None:
     assert not is_secret(name, "value")
 
