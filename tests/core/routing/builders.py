@@ -8,9 +8,11 @@ from typing import Any
 
 from bullswarm_core.pools import Effort, Inflight, Pool, Rate, Rung, Window, WindowKind
 from bullswarm_core.quota.windows import WINDOW_LENGTHS
+from bullswarm_core.routing import Candidate, Request, RoutingContext, decide
 
 NOW = datetime(2026, 9, 10, 12, 0, tzinfo=UTC)
 EVERY_TIER: Mapping[Effort, Rung] = {"high": Rung(), "medium": Rung(), "low": Rung()}
+ANALYZE = Request("analyze")
 THIRTY_DAYS = timedelta(days=30)
 
 
@@ -41,3 +43,8 @@ def busy(count: int, minutes: float | None = None) -> tuple[Inflight, ...]:
 def history(per_minute: float) -> Rate:
     """A rate fitted from the meter's history."""
     return Rate(per_minute, "history", samples=4)
+
+
+def row_of(one: Pool, request: Request = ANALYZE, context: RoutingContext | None = None) -> Candidate:
+    """The numbers by which a pool is judged that stands alone."""
+    return decide(request, [one], now=NOW, context=context or RoutingContext()).candidates[0]

@@ -6,11 +6,11 @@ import math
 from datetime import datetime, timedelta
 
 import pytest
-from tests.core.routing.builders import NOW, busy, ending, history, pool, window
+from tests.core.routing.builders import NOW, busy, ending, history, pool, row_of, window
 
 from bullswarm_core.errors import UsageError
 from bullswarm_core.pools import Pool, Rung, Window
-from bullswarm_core.routing import Candidate, Request, RoutingContext, decide
+from bullswarm_core.routing import Request, RoutingContext, decide
 
 ANALYZE = Request("analyze")
 HOUR = timedelta(hours=1)
@@ -20,10 +20,6 @@ ECHO = pool("echo", metered=False, last_resort=True)
 def kinds(pools: list[Pool], request: Request = ANALYZE, context: RoutingContext | None = None) -> dict[str, str]:
     decision = decide(request, pools, now=NOW, context=context or RoutingContext())
     return {entry.pool: entry.kind for entry in decision.excluded}
-
-
-def row_of(one: Pool, request: Request = ANALYZE, context: RoutingContext | None = None) -> Candidate:
-    return decide(request, [one], now=NOW, context=context or RoutingContext()).candidates[0]
 
 
 def test_each_reason_to_leave_a_pool_out_has_its_kind_and_phrase() -> None:
@@ -379,30 +375,3 @@ def test_the_documents_carry_ids_labels_and_camel_case() -> None:
         "pool": "grok", "poolLabel": "gk", "kind": "burst", "window": "5h", "until": "2026-09-10T14:30:00Z",
         "reason": "at its 5-hour limit until 2026-09-10T14:30:00Z", "numbers": {"usedPct": 100},
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(("minutes", "over"), [(10, False), (10.1, True)])
-def test_a_forecast_of_exactly_the_wall_is_not_past_it(minutes: float, over: bool) -> None:
-    one = pool("a", window("5h", 90, 50), rates={"5h": history(1)})
-    assert row_of(one, Request("analyze", candidate_minutes=minutes)).forecast_over_limit is over
-
-
-@pytest.mark.parametrize(("used", "near"), [(74.9, False), (75.0, True)])
-def test_the_near_limit_line_is_75(used: float, near: bool) -> None:
-    assert row_of(pool("a", window("5h", used, 50))).near_five_hour_limit is near
-    assert row_of(pool("a", window("5h", used, used))).under_clock is near
-
-
-@pytest.mark.parametrize(
-    ("left", "kind", "soon"),
-    [(24, "weekly", True), (24.1, "weekly", False), (72, "monthly", True), (72.1, "monthly", False)],
-)
-def test_a_week_expires_soon_in_its_last_day_and_a_month_in_its_last_three(left: float, kind: str, soon: bool) -> None:
-    row = row_of(pool("a", ending(kind, 20, timedelta(hours=left))))  # type: ignore[arg-type]
-    assert row.expiring_soon is soon
-    assert (row.urgency is not None) is soon
-
-
-def test_urgency_divides_by_at_least_half_a_percent_of_the_window() -> None:
-    row = row_of(pool("a", ending("weekly", 80, timedelta(minutes=1))))
-    assert (row.pacing_left_pct, row.urgency) == (0.0, 4000.0)
