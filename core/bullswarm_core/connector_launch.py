@@ -62,7 +62,8 @@ class Launch:
     ``isolation`` are the arguments that keep the person's hooks, plug-ins and MCP servers out of a worker;
     ``state_folders`` are the CLI's own files and folders (with a slash at the end), which it must be able to write when
     bullswarm confines it; ``terminal`` says by which line of its stream the keeper knows the CLI's last word.
-    ``first_start`` is a file that the CLI's first start makes; until it is there, starts of it don't overlap.
+    ``guarded`` are the person's own settings in there, with which no worker has any business. ``first_start`` is a file
+    that the CLI's first start makes; until it is there, starts of it don't overlap.
     """
 
     arguments: tuple[str, ...] = ()
@@ -78,6 +79,7 @@ class Launch:
     terminal: tuple[Mapping[str, Any], ...] = ()
     clocks: Clocks = Clocks()
     first_start: str | None = None
+    guarded: tuple[str, ...] = ()
 
     def mode(self, lane: Lane, sandbox: Sandbox) -> Mode:
         """Give the way to start ``lane``: a chore like a build, and a missing choice like workspace."""
@@ -155,6 +157,7 @@ def launch_from_json(data: Mapping[str, Any]) -> Launch:
         terminal=tuple(data.get("terminal", ())),
         clocks=Clocks(clocks.get("startupSec"), clocks.get("silenceSec"), clocks.get("terminalGraceSec")),
         first_start=data.get("firstStart"),
+        guarded=tuple(data.get("guarded", ())),
     )
 
 

@@ -114,6 +114,7 @@ class LaunchPart(_Part):
     state_folders: tuple[str, ...] = ()
     terminal: tuple[TerminalPart, ...] = ()
     first_start: str | None = None
+    guarded: tuple[str, ...] = ()
     clocks: ClocksPart = ClocksPart()
 
 

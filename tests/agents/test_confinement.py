@@ -238,3 +238,15 @@ def test_a_linked_worktree_shares_nothing_that_a_worker_can_write(make_machine: 
     told = heard(machine)
     assert "?? new.txt" in told and "the first commit" in told
     assert [tool for tool, _reason in refused(outcome)] == ["Bash"]
+
+
+def test_a_worker_that_plants_a_hook_in_the_persons_settings_is_found_out(make_machine: MachineMaker) -> None:
+    machine = make_machine(CLAUDE, [])
+    settings = machine.home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text("{}")
+    plant = f"echo inside > inside.txt; echo '{{\"hooks\": {{}}}}' > {settings}"
+    machine.turns[:] = [CLAUDE.run_shell(plant), say("I wrote inside.txt.")]
+    outcome = machine.run("Write inside.txt.", lane="build")
+    assert (outcome.code, outcome.kind) == (1, "ownership"), outcome
+    assert str(settings) in outcome.verdict["why"]

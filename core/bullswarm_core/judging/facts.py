@@ -51,7 +51,8 @@ class JudgeInput:
     ``deliverable`` None means that the tree was not compared: a build or chore then never passes. ``windows`` is the
     pool's last reading; ``now`` decides which of them still run. ``free``: the rung costs nothing. ``stop`` says what a
     requested stop meant. ``confined``: something held the worker, so that a "permission denied" of the system is a denial.
-    ``pool`` is named in the way out, where there is one.
+    ``pool`` is named in the way out, where there is one. ``meddled`` are settings of the person's that are not what they
+    were before the worker started.
     """
 
     lane: Lane
@@ -67,3 +68,4 @@ class JudgeInput:
     clocks: WorkerClocks = WorkerClocks()
     confined: bool = False
     pool: str | None = None
+    meddled: tuple[str, ...] = ()

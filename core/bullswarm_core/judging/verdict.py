@@ -97,6 +97,17 @@ def _refused_in_place_of_an_answer(facts: JudgeInput) -> _Finding | None:
     return _refused(facts)
 
 
+def _meddled(facts: JudgeInput) -> _Finding | None:
+    """Nothing that a worker answers is worth its hand in what runs in the person's own sessions."""
+    if not facts.meddled:
+        return None
+    named = ", ".join(facts.meddled[:3]) + (f" and {len(facts.meddled) - 3} more" if len(facts.meddled) > 3 else "")
+    return _Finding(
+        "ownership",
+        f"your own settings changed while the worker ran: {named} · look at them before you use that CLI again",
+    )
+
+
 def _output_lost(facts: JudgeInput) -> _Finding | None:
     """A disk that refused the output leaves no last word: what was kept may look like an answer and be half of one."""
     ended, stream = facts.exit, facts.stream
@@ -236,6 +247,7 @@ _RULES: tuple[Callable[[JudgeInput], _Finding | None], ...] = (
     _stopped,
     _never_started,
     _refused_in_place_of_an_answer,
+    _meddled,
     _output_lost,
     _done,
     _refused,

@@ -28,6 +28,7 @@ from bullswarm_core.runs.verdict_document import EXCERPT_BYTES
 from bullswarm_core.values import dataclass, replace
 from bullswarm_core.wire import iso, to_wire
 from bullswarm_core.workers.facts import Denial, ExitFacts, StreamFacts
+from bullswarm_core.workers.guarded import changed as changed_settings
 from bullswarm_core.workers.stream_table import compile_table
 from bullswarm_core.workers.streams import stderr_denials, with_stderr
 
@@ -97,6 +98,7 @@ def conclude(ended: Ended) -> Conclusion:
             clocks=_clocks(ended.launch),
             confined=ended.launch.get("confinement", "none") != "none",
             pool=ended.picked.pool,
+            meddled=changed_settings(ended.launch.get("guarded") or {}),
             now=now,
         )
     )

@@ -21,6 +21,7 @@ from bullswarm_core.settings import PoolChoice, Settings
 from bullswarm_core.values import dataclass
 from bullswarm_core.wire import to_wire
 from bullswarm_core.workers.confinement import can_confine
+from bullswarm_core.workers.guarded import fingerprints
 from bullswarm_core.workers.keeper_clocks import Clocks
 from bullswarm_core.workers.keeper_spec import KeeperSpec
 from bullswarm_core.workers.launch import LaunchPlan, plan_launch, shown_command
@@ -45,6 +46,7 @@ class Preparation:
             "reasoning": to_wire(self.plan.reasoning),
             "notes": list(self.plan.notes),
             "clocks": self.spec.to_json()["clocks"],
+            "guarded": fingerprints(self.plan.guarded),
         }
 
 

@@ -70,6 +70,7 @@ class LaunchPlan:
     reasoning: ReasoningChoice = field(default_factory=ReasoningChoice)
     clocks: Clocks = field(default_factory=Clocks)
     first_start: str | None = None
+    guarded: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
 
@@ -140,6 +141,7 @@ def plan_launch(
         reasoning=reasoning,
         clocks=launch.clocks,
         first_start=words.path(launch.first_start) if launch.first_start else None,
+        guarded=tuple(path for text in launch.guarded if (path := words.path(text)) is not None),
         added=tuple(sorted(added)),
         removed=removed,
     )
