@@ -1,11 +1,16 @@
 """Every test lives in a home of its own and never sees the developer's."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# Started in the background by a shell, Python inherits an ignored SIGINT, and so would every command that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("bullswarm", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("bullswarm")
