@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# Started in the background by a shell, Python inherits an ignored SIGINT, and so would every command that a test starts.
+# Started in the background or by nohup, Python inherits ignored signals, and so would every command that a test starts; one
+# that is handled here is at its default there.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 settings.register_profile("bullswarm", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("bullswarm")
