@@ -208,6 +208,29 @@ def test_a_result_is_read_in_pieces_and_a_run_has_several_names(site: Site) -> N
     assert len(verdict["excerpt"]) <= 2000
 
 
+def test_a_result_in_text_is_the_whole_output_without_control_sequences(site: Site) -> None:
+    site.worker("alpha", SAY)
+    verdict = site.run().document
+    long_line = "é" * 40_000
+    Path(verdict["outFile"]).write_text(f"{long_line}\n\n{long_line}\x1b[31m red\x1b[0m\n\n\n", encoding="utf-8")
+    assert site.say("runs", "result", "last").out == f"{long_line}\n\n{long_line} red\n"
+    assert site.say("runs", "result", "last", "--cursor", "80002").out == f"{long_line} red\n"
+    text, cursor = "", 0
+    while cursor is not None:
+        piece = site.say("runs", "result", "last", "--json", "--cursor", str(cursor)).document
+        text, cursor = text + piece["text"], piece["cursor"]
+    assert text == Path(verdict["outFile"]).read_text(encoding="utf-8")
+    shown = site.say("runs", "result", "last", "--cursor", "900000")
+    assert shown.out == "" and "nothing from byte 900000 on" in shown.err
+
+
+def test_what_is_shown_of_a_long_answer_never_claims_to_count_it(site: Site) -> None:
+    site.worker("alpha", f"{SAY}\nyes 'a long answer' | head -c 100000")
+    ran = site.say("run", "--lane", "analyze", "--add-dir", str(site.project), "Explain.")
+    for said in (ran, site.say("runs", "show", "last")):
+        assert "this is the beginning; all of it is in the output file" in said.out and "more lines" not in said.out
+
+
 @pytest.mark.parametrize(
     "words",
     [

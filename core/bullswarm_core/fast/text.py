@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 # Terminal control, by its code points after decoding. Never by byte value: 0x90-0x9F are ordinary continuation bytes in
-# UTF-8, so that stripping bytes would break letters (bug report B34). A string sequence that is never closed (OSC, DCS,
-# APC, PM, SOS) ends at the end of its line, so that one stray introducer can't swallow the rest of an answer.
-_STRING_BODY = r"[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
+# UTF-8, so that stripping bytes would break letters (bug report B34). A string sequence (OSC, DCS, APC, PM, SOS) that begins
+# with ESC and is never closed ends at the end of its line. One that begins with a single C1 character counts only when it is
+# closed: a quotation mark that was decoded wrongly is `â€` and U+009D, and must lose no more than that. Its body holds no
+# other introducer, so that a line full of them is still read in one pass.
+_INTRODUCERS = r"\x90\x98\x9d-\x9f"
+_CLOSED = r"(?:\x07|\x1b\\|\x9c)"
 _CONTROL = (
-    rf"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f]){_STRING_BODY}"  # OSC, DCS, SOS, PM, APC, in both forms
+    rf"\x1b[\]PX^_][^\x07\x1b\x9c\n]*{_CLOSED}?"
+    rf"|[{_INTRODUCERS}][^\x07\x1b\x9c\n{_INTRODUCERS}]*{_CLOSED}"
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI
     r"|\x1b[ -/]*[0-~]?"  # every other escape
     r"|[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]"  # C0 but tab and newline, DEL, C1

@@ -7,8 +7,9 @@ it is gone.
 from __future__ import annotations
 
 import argparse
+import codecs
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -81,14 +82,15 @@ def _result(options: argparse.Namespace, context: CommandContext) -> int:
         )
     verdict = state.finished.verdict
     path = verdict.get("outFile")
+    if not options.json:
+        if not (path and _print_output(context, _lines_of(path, options.cursor))):
+            nothing = f"the output has nothing from byte {options.cursor} on" if options.cursor else _no_output(verdict)
+            context.note(nothing)
+        return 0 if verdict["ok"] else 1
     data = _read(path, options.cursor) if path else b""
     size = Path(path).stat().st_size if path and Path(path).exists() else 0
-    if not options.json:
-        context.print(plain(data.decode("utf-8", "replace")).rstrip("\n")) if data else context.note(
-            "there is no output"
-        )
-        return 0 if verdict["ok"] else 1
-    after = options.cursor + len(data)
+    text, used = _whole_characters(data, last=options.cursor + len(data) >= size)
+    after = options.cursor + used
     context.print_json(
         {
             "schemaVersion": RESULT_VERSION,
@@ -97,11 +99,28 @@ def _result(options: argparse.Namespace, context: CommandContext) -> int:
             "ok": verdict["ok"],
             "outFile": path,
             "outBytes": size,
-            "text": data.decode("utf-8", "replace"),
+            "text": text,
             "cursor": after if after < size else None,
         }
     )
     return 0 if verdict["ok"] else 1
+
+
+def _print_output(context: CommandContext, lines: Iterable[bytes]) -> bool:
+    """Write the lines without control sequences, none of which goes on behind its line; False when there is none.
+
+    Empty lines at the end are left out.
+    """
+    wrote, empty = False, 0
+    for line in lines:
+        wrote = True
+        text = plain(line.decode("utf-8", "replace")).rstrip("\n")
+        if text:
+            context.out.write("\n" * empty + text + "\n")
+            empty = 0
+        else:
+            empty += 1
+    return wrote
 
 
 def _no_output(verdict: Mapping[str, Any]) -> str:
@@ -203,15 +222,33 @@ def _view_only(context: CommandContext) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not (entry / MARKER).exists())
 
 
+def _lines_of(path: str, start: int) -> Iterator[bytes]:
+    try:
+        with open(path, "rb") as file:
+            file.seek(start)
+            yield from file
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
 def _read(path: str, start: int) -> bytes:
     try:
         with open(path, "rb") as file:
             file.seek(start)
             return file.read(_RESULT_BYTES)
     except OSError as error:
-        raise UsageError(
-            f"cannot read the output {path}: {error.strerror}", hint="it may have been moved or deleted"
-        ) from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: str, error: OSError) -> UsageError:
+    return UsageError(f"cannot read the output {path}: {error.strerror}", hint="it may have been moved or deleted")
+
+
+def _whole_characters(data: bytes, *, last: bool) -> tuple[str, int]:
+    """Decode a page and say how many bytes it took; a character that goes on behind the page is left to the next."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(data, final=last)
+    return text, len(data) - (0 if last else len(decoder.getstate()[0]))
 
 
 def _whole_number(text: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bullswarm_core.runs.verdict_document import EXCERPT_BYTES
 from bullswarm_server.displays.text import Style, duration, one_line, plain
 
 _PLAIN = Style(colour=False)
@@ -18,7 +19,7 @@ def verdict_lines(verdict: Mapping[str, Any], *, style: Style = _PLAIN) -> list[
     lines += [line for line in _facts(verdict) if line]
     lines += [f"note: {one_line(note['text'])}" for note in verdict.get("notes") or ()]
     lines += [f"note: {one_line(note)}" for note in verdict.get("launchNotes") or ()]
-    lines += _excerpt(verdict.get("excerpt"), style)
+    lines += _excerpt(verdict, style)
     return lines
 
 
@@ -104,9 +105,14 @@ def _output(verdict: Mapping[str, Any]) -> str | None:
     return f"written so far: {written}" if written else None
 
 
-def _excerpt(text: object, style: Style) -> list[str]:
+def _excerpt(verdict: Mapping[str, Any], style: Style) -> list[str]:
+    text = verdict.get("excerpt")
     if not text:
         return []
     lines = plain(str(text)).strip().splitlines()
-    more = [style.faint(f"  … ({len(lines) - _EXCERPT_LINES} more lines here, all of it in the output file)")]
-    return ["", *(f"  {line}" for line in lines[:_EXCERPT_LINES]), *(more if len(lines) > _EXCERPT_LINES else [])]
+    shown = ["", *(f"  {line}" for line in lines[:_EXCERPT_LINES])]
+    if len(lines) > _EXCERPT_LINES or (verdict.get("outBytes") or 0) > EXCERPT_BYTES:
+        # How much more there is, only the file knows: the excerpt is itself a beginning.
+        where = "all of it is in the output file" if verdict.get("outFile") else "the rest was not kept"
+        shown.append(style.faint(f"  … (this is the beginning; {where})"))
+    return shown
