@@ -6,19 +6,10 @@ the secrets from there and refuses to start a worker when one of them is gone.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
+from bullswarm_core.secrets_rule import is_secret
 from bullswarm_core.values import dataclass
-
-# Words by which the world names its secrets; a false alarm only means that the value must be there again at a resume.
-_SECRET_NAME = re.compile(
-    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|PRIVATE|(^|_)(AUTH|PAT|PWD_HASH)($|_)", re.I
-)
-# What these name is where a secret or its agent lives, not the secret (SSH_AUTH_SOCK, KEY_FILE).
-_PLACE_NAME = re.compile(r"_(SOCK|SOCKET|FILE|PATH|DIR|HOME)$", re.I)
-# An address with a user and a password in it (DATABASE_URL, HTTPS_PROXY).
-_SECRET_VALUE = re.compile(r"://[^/\s:@]+:[^/\s@]+@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +18,6 @@ class SavedEnvironment:
 
     values: Mapping[str, str]
     secret_names: tuple[str, ...]
-
-
-def is_secret(name: str, value: str) -> bool:
-    """Tell whether a variable's value must not be stored."""
-    named = _SECRET_NAME.search(name) and not _PLACE_NAME.search(name)
-    return bool(named or _SECRET_VALUE.search(value))
 
 
 def save(environ: Mapping[str, str], *, leave_out: Iterable[str] = ()) -> SavedEnvironment:

@@ -23,10 +23,10 @@ from bullswarm_core.connector_launch import Clocks, LaunchAddition, LaunchContex
 from bullswarm_core.errors import UsageError
 from bullswarm_core.paths import expand_path
 from bullswarm_core.pools import Lane, Rung
+from bullswarm_core.secrets_rule import is_secret
 from bullswarm_core.values import dataclass, field, replace
 from bullswarm_core.workers.environment import CALLER_VARIABLE, DEPTH_VARIABLE, child_environment
 
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|CONFIG_CONTENT", re.IGNORECASE)
 _HIDDEN = "…"
 # A value shorter than this may stand in a command by chance; replacing it would hide plain words, not a secret.
 _SHORTEST_SECRET = 8
@@ -184,21 +184,17 @@ def with_option(argv: Sequence[str], flag: str, value: str) -> list[str]:
     return [*words, flag, value]
 
 
-def is_secret(name: str) -> bool:
-    """Tell by its name whether a variable may hold a secret, and so is never shown."""
-    return _SECRET_NAME.search(name) is not None
-
-
 def shown_command(plan: LaunchPlan) -> str:
     """Write the command as a person could type it: quoted, with the variables that bullswarm sets, never a secret."""
     import shlex
 
-    secrets = {v for n, v in plan.environment.items() if is_secret(n) and len(v) >= _SHORTEST_SECRET}
+    secrets = {v for n, v in plan.environment.items() if is_secret(n, v) and len(v) >= _SHORTEST_SECRET}
     words = [f"env -u {shlex.quote(name)}" for name in plan.removed]
     for name in plan.added:
         if name in _NOT_SHOWN:
             continue
-        value = _HIDDEN if is_secret(name) else _without(plan.environment[name], secrets)
+        value = plan.environment[name]
+        value = _HIDDEN if is_secret(name, value) else _without(value, secrets)
         words.append(f"{name}={shlex.quote(value)}" if value != _HIDDEN else f"{name}={_HIDDEN}")
     words += [shlex.quote(_without(word, secrets)) for word in plan.argv]
     if plan.stdin_file is not None:

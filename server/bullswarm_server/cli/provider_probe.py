@@ -13,8 +13,9 @@ from typing import Any
 from bullswarm_core.connector import PoolProfile
 from bullswarm_core.errors import NoPoolError
 from bullswarm_core.pools import Rung
+from bullswarm_core.secrets_rule import is_secret
 from bullswarm_core.workers.environment import DEPTH_VARIABLE
-from bullswarm_core.workers.launch import LaunchPlan, is_secret, plan_launch, shown_command
+from bullswarm_core.workers.launch import LaunchPlan, plan_launch, shown_command
 from bullswarm_core.workers.spawn import ChildResult, run_child
 from bullswarm_core.workers.streams import StreamReader, with_stderr
 from bullswarm_server.cli.context import CommandContext
@@ -82,7 +83,9 @@ def _document(profile: PoolProfile, plan: LaunchPlan, result: ChildResult, timeo
         "billing": plan.billing,
         "command": shown_command(plan),
         "environment": {
-            name: "…" if is_secret(name) else plan.environment[name] for name in plan.added if name in plan.environment
+            name: "…" if is_secret(name, value) else value
+            for name in plan.added
+            if (value := plan.environment.get(name)) is not None
         },
         "stderr": stderr[-_EXCERPT:],
         "linesNotUnderstood": facts.bad_lines,

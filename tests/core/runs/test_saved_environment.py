@@ -2,31 +2,10 @@
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullswarm_core.runs.saved_environment import SavedEnvironment, is_secret, restore, save
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["ANTHROPIC_API_KEY", "GITHUB_TOKEN", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY", "MY_PAT", "SESSION_COOKIE", "X_AUTH"],
-)
-def test_secrets_are_known_by_their_names(name: str) -> None:
-    assert is_secret(name, "value")
-
-
-def test_an_address_with_a_password_is_a_secret() -> None:
-    assert is_secret("HTTPS_PROXY", "http://me:hidden@127.0.0.1:3128")
-    assert not is_secret("HTTPS_PROXY", "http://127.0.0.1:3128")
-
-
-@pytest.mark.parametrize(
-    "name", ["PATH", "HOME", "LANG", "EDITOR", "AUTHOR", "PATTERN", "SSH_AUTH_SOCK", "TLS_KEY_FILE"]
-)
-def test_plain_names_are_no_secrets(name: str) -> None:
-    assert not is_secret(name, "value")
+from bullswarm_core.runs.saved_environment import SavedEnvironment, restore, save
 
 
 def test_a_secret_is_never_stored_and_comes_from_the_next_shell() -> None:

@@ -1,0 +1,35 @@
+"""Which environment variables hold a secret: one rule for what is stored and for what is shown."""
+
+from __future__ import annotations
+
+import re
+
+# Words by which the world names its secrets. A false alarm only means that a value isn't shown, and must be there again at a
+# resume. What ASKPASS names is a program that asks, AUTHOR and XAUTHORITY are a person and a file.
+_NAME = re.compile(
+    r"KEY|TOKEN|SECRET|(?<!ASK)PASS|PWD|CREDENTIAL|COOKIE|PRIVATE|BEARER|JWT|WEBHOOK|DSN|AUTH(?!OR)|AUTHORIZATION"
+    r"|CONNECTION_?STRING|CONFIG_CONTENT|(^|_)PAT($|_)",
+    re.IGNORECASE,
+)
+# What these name is where a secret or its agent lives, not the secret (SSH_AUTH_SOCK, KEY_FILE).
+_PLACE = re.compile(r"_(SOCK|SOCKET|FILE|PATH|DIR|HOME)$", re.IGNORECASE)
+# Every shell keeps the folder it is in, and the one before, under these names.
+_FOLDERS = frozenset({"PWD", "OLDPWD"})
+_VALUES = (
+    # An address with a password in it; the user may be empty, and a password may hold a slash (REDIS, DATABASE_URL).
+    re.compile(r"://[^/\s:@]*:[^\s@]+@"),
+    # An address with a token for a user; who logs in by ssh gives only the name.
+    re.compile(r"(?<!ssh)://[^/\s?#:@]+@"),
+    # An address that needs no more than itself to be used.
+    re.compile(r"://hooks\.|://\S*webhook", re.IGNORECASE),
+    # A secret among other settings (a JDBC or libpq address, a list of options).
+    re.compile(r"(password|token|secret|api_?key|accountkey)=[^\s;&]", re.IGNORECASE),
+    re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY"),
+)
+
+
+def is_secret(name: str, value: str = "") -> bool:
+    """Tell whether a variable's value must neither be stored nor shown (design D4)."""
+    if name not in _FOLDERS and _NAME.search(name) and not _PLACE.search(name):
+        return True
+    return any(pattern.search(value) for pattern in _VALUES)
