@@ -1,10 +1,11 @@
-"""Confinement of a worker: it may read and run everything, and write only beneath the paths it was given.
+"""Confinement of a worker: it may read and run everything, write only beneath the paths it was given, signal only its own.
 
 Linux: Landlock, through the package ``landlockpy``. macOS: ``sandbox-exec`` with a profile. Where neither is to be had
 the worker runs unconfined, and that is reported with its reason, never passed over.
 
 What Landlock cannot stop: changing the mode, owner or times of a file (no such right exists), truncation by path before
-kernel 6.2, and asking another process to write (a socket of a container daemon, say).
+kernel 6.2, signals to processes outside (its keeper, other runs) before kernel 6.12, and asking another process to write
+(a socket of a container daemon, say). The macOS profile leaves signals free.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from bullswarm_core.values import dataclass
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts")
 # First kernel interface (6.2) that can refuse truncate(2) by path.
 TRUNCATE_ABI = 3
+# First kernel interface (6.12) that can refuse signals to processes outside.
+SIGNAL_ABI = 6
 SANDBOX_EXEC = "/usr/bin/sandbox-exec"
 # Terminals of macOS, which has no /dev/pts.
 SEATBELT_TERMINALS = '(regex #"^/dev/(tty|pty)[a-z0-9]+$")'
@@ -121,11 +124,18 @@ def _landlock(paths: tuple[str, ...], left_out: tuple[str, ...]) -> Prepared:
         | rights.MAKE_FIFO | rights.MAKE_SYM | rights.REFER
     )  # fmt: skip
     handled = on_folder | rights.MAKE_CHAR | rights.MAKE_BLOCK
-    ruleset = landlockpy.Ruleset(handled_fs=handled, handled_net=landlockpy.AccessNet.NONE)
+    # A worker that stops or kills its keeper would escape its clocks. Abstract sockets stay: desktop tools talk over them.
+    ruleset = landlockpy.Ruleset(
+        handled_fs=handled, handled_net=landlockpy.AccessNet.NONE, scoped=landlockpy.Scope.SIGNAL
+    )
     for path in paths:
         if Path(path).exists():
             folder = Path(path).is_dir() and path not in DEVICES
             ruleset.allow_path(path, on_folder if folder else on_file)
-    abi = ruleset.abi_version
-    why = "" if abi >= TRUNCATE_ABI else f"this kernel (Landlock {abi}) cannot stop truncate() outside"
-    return Prepared(kind="bullswarm", why=why, restrict=ruleset.restrict, left_out=left_out)
+    return Prepared(kind="bullswarm", why=_lacking(ruleset.abi_version), restrict=ruleset.restrict, left_out=left_out)
+
+
+def _lacking(abi: int) -> str:
+    lacks = ["truncate() outside"] if abi < TRUNCATE_ABI else []
+    lacks += ["signals to processes outside"] if abi < SIGNAL_ABI else []
+    return f"this kernel (Landlock {abi}) cannot stop {' and '.join(lacks)}" if lacks else ""

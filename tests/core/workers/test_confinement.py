@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.workers.keeping import Keeping, wait_for
+from tests.core.workers.keeping import LONG, Keeping, clocks, wait_for
 
 from bullswarm_core.workers import confinement
 from bullswarm_core.workers.keeper_spec import read_exit, start_keeper
@@ -73,6 +74,20 @@ attempt('pty', lambda: os.close(os.open(os.ttyname(__import__('pty').openpty()[1
 attempt('read', lambda: open(outside + '/precious').read())
 attempt('execute', lambda: subprocess.run([sys.executable, '-c', 'pass'], check=True))
 print(json.dumps(results))
+"""
+
+
+SIGNALS = """
+(kill -CONT $PPID) 2>/dev/null && echo 'CONT to the keeper'
+(kill -STOP $PPID) 2>/dev/null && echo 'STOP to the keeper'
+(kill -9 $PPID) 2>/dev/null && echo 'KILL to the keeper'
+(kill -9 $1) 2>/dev/null && echo 'KILL to a stranger'
+sleep 20 & kill $! && wait $!
+echo "child $?"
+timeout 0.1 sleep 20
+echo "timeout $?"
+setsid sleep 20 & sleep 0.1; kill -9 $!; wait $!
+echo "daemon $?"
 """
 
 
@@ -145,6 +160,47 @@ def test_a_set_uid_program_gains_nothing(keeping: Keeping, tmp_path: Path) -> No
     code = "print([line for line in open('/proc/self/status') if 'NoNewPrivs' in line][0].split()[1])"
     _, said = run_confined(keeping, code, tmp_path, tmp_path, writable=(str(tmp_path),))
     assert said == b"1\n"
+
+
+@landlock
+def test_a_confined_worker_signals_its_own_and_nobody_else(keeping: Keeping, tmp_path: Path) -> None:
+    stranger = subprocess.Popen([sys.executable, "-I", "-S", "-c", LONG])
+    try:
+        kept = keeping.start(argv=("/bin/sh", "-c", SIGNALS, "sh", str(stranger.pid)), writable=(str(tmp_path),))
+        facts = kept.end()
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+    assert (facts.reason, facts.confinement, facts.confinement_why) == ("exited", "bullswarm", "")
+    assert kept.stdout().decode().splitlines() == ["child 143", "timeout 124", "daemon 137"]
+
+
+@landlock
+def test_the_keeper_still_ends_a_confined_worker_and_its_daemons(keeping: Keeping, tmp_path: Path) -> None:
+    line = "trap '' TERM; setsid sleep 60 & echo up; while :; do sleep 1; done"
+    kept = keeping.start(argv=("/bin/sh", "-c", line), writable=(str(tmp_path),), clocks=clocks(wall_sec=0.5))
+    assert kept.end().reason == "wall"
+    assert kept.stdout() == b"up\n"
+    assert kept.survivors() == set()
+
+
+@landlock
+@pytest.mark.parametrize(
+    ("abi", "words"),
+    [
+        (7, ""),
+        (6, ""),
+        (5, "this kernel (Landlock 5) cannot stop signals to processes outside"),
+        (2, "this kernel (Landlock 2) cannot stop truncate() outside and signals to processes outside"),
+    ],
+)
+def test_what_an_older_kernel_lacks_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, abi: int, words: str
+) -> None:
+    monkeypatch.setattr("landlockpy._syscall.abi_version", lambda: abi)
+    prepared = confinement.prepare((str(tmp_path),))
+    assert (prepared.kind, prepared.why) == ("bullswarm", words)
 
 
 def test_without_a_confinement_it_is_none_and_nothing_is_said(keeping: Keeping, tmp_path: Path) -> None:
