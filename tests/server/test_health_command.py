@@ -72,7 +72,14 @@ def desk(tmp_path: Path) -> Desk:
 def test_a_home_without_runs_is_healthy_and_stays_empty(desk: Desk) -> None:
     code, found = desk.document()
     assert code == 0
-    assert found == {"schemaVersion": "bullswarm.health.v1", "checked": 0, "failing": 0, "regressed": 0, "outputs": []}
+    assert found == {
+        "schemaVersion": "bullswarm.health.v1",
+        "checked": 0,
+        "failing": 0,
+        "regressed": 0,
+        "outputs": [],
+        "damaged": [],
+    }
     assert not desk.home.root.exists()
 
 
@@ -172,6 +179,21 @@ def test_a_huge_output_is_judged_by_its_ends(tmp_path: Path) -> None:
     assert found.reason == "failure pattern at output head or tail" and found.size == path.stat().st_size
     path.write_bytes(WORK.encode() * 20_000)
     assert check(SavedOutput("wf-1", path)).ok
+
+
+@pytest.mark.parametrize("payload", ["{}", "[1]", "not json", '{"step": "none"}'])
+def test_a_damaged_journal_spoils_no_other_run(desk: Desk, payload: str) -> None:
+    desk.keep("wf-good", WORK)
+    desk.keep("wf-bad", WORK)
+    connection = open_database(desk.home)
+    assert connection is not None
+    connection.execute("UPDATE events SET payload = ? WHERE run = 'wf-bad' AND type = 'attempt.picked'", (payload,))
+    connection.commit()
+    connection.close()
+    code, found = desk.document()
+    assert (code, found["checked"]) == (0, 2)
+    assert {row["runId"]: row["recordedOk"] for row in found["outputs"]} == {"wf-good": True, "wf-bad": None}
+    assert [row["runId"] for row in found["damaged"]] == ["wf-bad"] and "damaged" in found["damaged"][0]["reason"]
 
 
 def test_an_unknown_flag_is_refused(desk: Desk) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from tests.server.site import SAY, WAIT_FOR_GO, WITH_GRANDCHILD, Said, Site, tree, until
 
+from bullswarm_core.database import open_database
+
 PARTIAL = "Looking at the parser.\n"
 
 
@@ -229,6 +231,24 @@ def test_what_is_shown_of_a_long_answer_never_claims_to_count_it(site: Site) -> 
     ran = site.say("run", "--lane", "analyze", "--add-dir", str(site.project), "Explain.")
     for said in (ran, site.say("runs", "show", "last")):
         assert "this is the beginning; all of it is in the output file" in said.out and "more lines" not in said.out
+
+
+@pytest.mark.parametrize("payload", ["{}", "[]", "{", '{"outcome": "completed", "verdict": 3}', "null"])
+def test_a_damaged_event_spoils_its_own_row_only(site: Site, payload: str) -> None:
+    site.worker("alpha", SAY)
+    bad, good = site.run().document, site.run().document
+    connection = open_database(site.home)
+    assert connection is not None
+    connection.execute("UPDATE events SET payload = ? WHERE run = ? AND type = 'run.finished'", (payload, bad["runId"]))
+    connection.commit()
+    connection.close()
+    rows = site.say("runs", "list", "--json").document["runs"]
+    assert [(row["runId"], row["ok"]) for row in rows] == [(good["runId"], True), (bad["runId"], None)]
+    assert rows[1]["state"] == "damaged" and "runs list" not in rows[1]["why"] and bad["runId"] in rows[1]["why"]
+    listed = site.say("runs", "list")
+    assert listed.code == 0 and rows[1]["why"] in listed.out
+    shown = site.say("runs", "show", bad["runId"])
+    assert (shown.code, shown.out) == (2, "") and "is damaged" in shown.err
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,9 @@ from bullswarm_core.wire import iso, parse_iso
 LAST = "last"
 # A request that is sent again comes within minutes; the same words a week later mean new work.
 KEY_LIFE = timedelta(hours=24)
+# An id has 18 characters, and SQLite refuses patterns of 50,000 bytes.
+_LONGEST_NAME = 64
+_SHOWS_OTHERS = "`bullswarm runs list` shows the others"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +113,16 @@ class Journal:
         return int(seq)
 
     def state(self, run_id: str) -> RunState:
-        """Fold the whole journal of a run. Raises UnknownNameError when there is none."""
-        state = fold(self.read(run_id))
+        """Fold the whole journal of a run. Raises UnknownNameError when there is none, StateError when it is damaged."""
+        try:
+            state = fold(self.read(run_id))
+            if state is not None and state.finished is not None and not isinstance(state.finished.verdict, dict):
+                raise TypeError("the verdict is no object")
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            # Every event has its form, and yet they don't go together: a step that the program lacks, text for a number.
+            raise StateError(
+                f"the journal of run {run_id} is damaged: {type(error).__name__}: {error}", hint=_SHOWS_OTHERS
+            ) from error
         if state is None:
             raise UnknownNameError(f'unknown run "{run_id}"', hint="`bullswarm runs list` shows them")
         return state
@@ -123,6 +134,11 @@ class Journal:
         """
         if name == LAST:
             return self._newest(caller)
+        if not name:
+            raise UnknownNameError("the name of the run is empty", hint="give an id, a short id, or last")
+        if len(name) > _LONGEST_NAME or not name.isascii() or not name.isprintable():
+            shown = name[:_LONGEST_NAME].encode("ascii", "backslashreplace").decode()
+            raise UnknownNameError(f'unknown run "{shown}"', hint="`bullswarm runs list` shows them")
         pattern = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
         rows = self._connection.execute(
             "SELECT id, short_id FROM runs WHERE id LIKE ? ESCAPE '\\' OR short_id LIKE ? ESCAPE '\\' ORDER BY created_at DESC",
@@ -212,10 +228,10 @@ class Journal:
     def _event(self, run_id: str, seq: int, at: str, kind: str, version: int, payload: str) -> Event:
         try:
             return Event(run_id, seq, parse_iso(at), kind, decode(kind, version, json.loads(payload)))
-        except ValueError as error:
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise StateError(
                 f"event {seq} of run {run_id} is damaged ({kind}): {error}",
-                hint="`bullswarm runs list` shows the others",
+                hint=_SHOWS_OTHERS,
             ) from error
 
 

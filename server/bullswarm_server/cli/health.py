@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_core.database import open_database
+from bullswarm_core.errors import StateError, UnknownNameError
 from bullswarm_core.judging.content import content_gate, only_announces
 from bullswarm_core.judging.phrases import counted
-from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.journal import Journal, RunRow
+from bullswarm_core.runs.state import RunState
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 
@@ -69,7 +71,8 @@ class Checked:
 def run(arguments: list[str], context: CommandContext) -> int:
     """Judge every saved output again; exit 1 when one that was recorded as ok does not pass."""
     options = _parser().parse_args(arguments)
-    checked = [check(output) for output in saved_outputs(context)]
+    damaged: dict[str, str] = {}
+    checked = [check(output) for output in saved_outputs(context, damaged)]
     regressed = sum(row.regressed for row in checked)
     if options.json:
         context.print_json(
@@ -79,10 +82,12 @@ def run(arguments: list[str], context: CommandContext) -> int:
                 "failing": sum(not row.ok for row in checked),
                 "regressed": regressed,
                 "outputs": [row.document() for row in checked],
+                "damaged": [{"runId": run_id, "reason": reason} for run_id, reason in damaged.items()],
             }
         )
     else:
         context.print(*_lines(checked, regressed))
+        context.note(*(f"{reason} · its outputs count as not recorded" for reason in damaged.values()))
     return 1 if regressed else 0
 
 
@@ -100,40 +105,49 @@ def check(output: SavedOutput) -> Checked:
     return Checked(output, verdict.ok, verdict.reason, size)
 
 
-def saved_outputs(context: CommandContext) -> Iterator[SavedOutput]:
+def saved_outputs(context: CommandContext, damaged: dict[str, str]) -> Iterator[SavedOutput]:
     """Yield the output of every recorded attempt, newest run first, then output files that no record speaks of.
 
-    Nothing is written; a home without runs yields nothing.
+    Nothing is written; a home without runs yields nothing. ``damaged`` gets the runs whose journal can't be read, and why.
     """
     seen: set[Path] = set()
-    for output in _recorded(context):
+    for output in _recorded(context, damaged):
         seen.add(output.path)
         yield output
     yield from _unrecorded(context.home.workflows_dir, seen)
 
 
-def _recorded(context: CommandContext) -> Iterable[SavedOutput]:
+def _recorded(context: CommandContext, damaged: dict[str, str]) -> Iterable[SavedOutput]:
     connection = open_database(context.home, readonly=True)
     if connection is None:
         return []
+    found: list[SavedOutput] = []
     try:
         journal = Journal(connection)
-        return [
-            SavedOutput(
-                run_id=row.run_id,
-                path=Path(finished.output_file),
-                recorded_ok=finished.ok,
-                short_id=row.short_id,
-                attempt=f"{finished.step}-{finished.ordinal}",
-                lane=attempt.picked.lane,
-            )
-            for row in journal.rows()
-            for step in journal.state(row.run_id).steps.values()
-            for attempt in step.attempts
-            if (finished := attempt.finished) and finished.output_file
-        ]
+        for row in journal.rows():
+            try:
+                found += _outputs_of(row, journal.state(row.run_id))
+            except (StateError, UnknownNameError) as error:
+                damaged[row.run_id] = error.message
     finally:
         connection.close()
+    return found
+
+
+def _outputs_of(row: RunRow, state: RunState) -> list[SavedOutput]:
+    return [
+        SavedOutput(
+            run_id=row.run_id,
+            path=Path(finished.output_file),
+            recorded_ok=finished.ok,
+            short_id=row.short_id,
+            attempt=f"{finished.step}-{finished.ordinal}",
+            lane=attempt.picked.lane,
+        )
+        for step in state.steps.values()
+        for attempt in step.attempts
+        if (finished := attempt.finished) and finished.output_file
+    ]
 
 
 def _unrecorded(folder: Path, seen: set[Path]) -> Iterator[SavedOutput]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from bullswarm_core.caller import find_caller
 from bullswarm_core.database import open_database
-from bullswarm_core.errors import UnknownNameError, UsageError
+from bullswarm_core.errors import StateError, UnknownNameError, UsageError
 from bullswarm_core.labels import Labels
 from bullswarm_core.runs.folder import MARKER
 from bullswarm_core.runs.journal import LAST, Journal, RunRow
@@ -38,6 +38,10 @@ LIST_VERSION = "bullswarm.runs.v1"
 RESULT_VERSION = "bullswarm.result.v1"
 _DEFAULT_ROWS = 20
 _RESULT_BYTES = 64 * 1024
+_WHY_LENGTH = 80
+DAMAGED = "damaged"
+# What a journal that somebody else wrote in, or a disk spoiled, makes of reading it.
+DAMAGE = (StateError, UnknownNameError, LookupError, TypeError, AttributeError, ValueError, StopIteration)
 
 
 def run(arguments: list[str], context: CommandContext) -> int:
@@ -186,17 +190,20 @@ def _document(context: CommandContext, state: RunState) -> dict[str, Any]:
 
 
 def _row(context: CommandContext, journal: Journal, row: RunRow) -> dict[str, Any]:
-    state = journal.state(row.run_id)
-    document = _document(context, state)
+    try:
+        document = _document(context, journal.state(row.run_id))
+        state = row.outcome or document["state"]
+    except DAMAGE as error:
+        document, state = damaged_document(row.run_id, error, folder=context.home.workflows_dir), DAMAGED
     pick = document.get("pick") or {}
     return {
         "runId": row.run_id,
         "shortId": row.short_id,
         "createdAt": iso(row.created_at),
         "finishedAt": iso(row.finished_at) if row.finished_at else None,
-        "state": row.outcome or document["state"],
-        "ok": document["ok"],
-        "why": document["why"],
+        "state": state,
+        "ok": document.get("ok"),
+        "why": document.get("why"),
         "failureKind": document.get("failureKind"),
         "pool": pick.get("pool"),
         "poolLabel": pick.get("poolLabel"),
@@ -207,10 +214,19 @@ def _row(context: CommandContext, journal: Journal, row: RunRow) -> dict[str, An
     }
 
 
+def damaged_document(run_id: str, error: Exception, *, folder: Path) -> dict[str, Any]:
+    """Return what can be said of a run whose journal can't be read: why, and where its files are."""
+    reason = (
+        error.message if isinstance(error, StateError) else f"its journal is damaged: {type(error).__name__}: {error}"
+    )
+    return {"ok": None, "why": f"{reason} · what it wrote is in {folder / run_id}"}
+
+
 def _row_line(row: dict[str, Any]) -> str:
     age = duration((utc_now() - datetime.fromisoformat(row["createdAt"])).total_seconds() / 60)
     pool = row["poolLabel"] or "-"
-    why = "" if row["ok"] else f" · {one_line(row['why'])[:80]}"
+    most = None if row["state"] == DAMAGED else _WHY_LENGTH
+    why = "" if row["ok"] else f" · {one_line(str(row['why']))[:most]}"
     return f"{row['shortId']}  {row['state']:<11} {age:>6} ago  [{one_line(pool)}] {one_line(row['goal'])[:60]}{why}"
 
 

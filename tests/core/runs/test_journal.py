@@ -135,3 +135,21 @@ def test_an_empty_journal_has_no_state(connection: sqlite3.Connection) -> None:
     assert fold([]) is None
     with pytest.raises(UnknownNameError, match='unknown run "wf-x"'):
         Journal(connection).state("wf-x")
+
+
+@pytest.mark.parametrize("name", ["", "x" * 60_000, "wf-\udcff", "wf-\0", "é"])
+def test_a_name_that_no_run_can_have_is_unknown(connection: sqlite3.Connection, name: str) -> None:
+    journal = Journal(connection)
+    journal.create(created("wf-a"), at=NOW)
+    with pytest.raises(UnknownNameError) as refused:
+        journal.find(name)
+    assert len(str(refused.value).encode()) < 600
+
+
+@pytest.mark.parametrize("payload", ['{"kernel": 1}', "[]", "3", "null"])
+def test_a_journal_that_cannot_be_folded_is_named(connection: sqlite3.Connection, payload: str) -> None:
+    journal = Journal(connection)
+    journal.create(created("wf-a"), at=NOW)
+    connection.execute("UPDATE events SET payload = ? WHERE run = 'wf-a'", (payload,))
+    with pytest.raises(StateError, match="wf-a is damaged"):
+        journal.state("wf-a")

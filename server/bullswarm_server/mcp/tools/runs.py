@@ -13,7 +13,7 @@ from bullswarm_core.runs.journal import Journal, RunRow
 from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.wire import iso
-from bullswarm_server.cli.runs import LIST_VERSION, RESULT_VERSION
+from bullswarm_server.cli.runs import DAMAGE, DAMAGED, LIST_VERSION, RESULT_VERSION, damaged_document
 from bullswarm_server.launch import request_stop
 from bullswarm_server.mcp.arguments import RunsArguments
 from bullswarm_server.mcp.results import Document, answer, clipped, fence, fitted, path_text, without_empty
@@ -66,13 +66,18 @@ def _rows(call: Call, limit: int) -> list[Document]:
 
 
 def _row(call: Call, journal: Journal, row: RunRow) -> Document:
-    document = call.document_of(journal.state(row.run_id))
+    try:
+        document = call.document_of(journal.state(row.run_id))
+        state = row.outcome or document["state"]
+    except DAMAGE as error:
+        document, state = damaged_document(row.run_id, error, folder=call.home.workflows_dir), DAMAGED
     pick = document.get("pick") or {}
     found = {
         "runId": row.run_id,
         "shortId": row.short_id,
-        "state": row.outcome or document["state"],
-        "ok": document["ok"],
+        "state": state,
+        "ok": document.get("ok"),
+        "why": clipped(str(document.get("why")), 300) if state == DAMAGED else None,
         "failureKind": document.get("failureKind"),
         "pool": pick.get("pool"),
         "poolLabel": pick.get("poolLabel"),
@@ -87,7 +92,10 @@ def _row(call: Call, journal: Journal, row: RunRow) -> Document:
 
 
 def _line(row: dict[str, Any]) -> str:
-    return f"{row['shortId']} {row['state']} [{row.get('poolLabel', '-')}] {row['goal']} (started {row['createdAt']})"
+    why = f" · {row['why']}" if row["state"] == DAMAGED else ""
+    return (
+        f"{row['shortId']} {row['state']} [{row.get('poolLabel', '-')}] {row['goal']} (started {row['createdAt']}){why}"
+    )
 
 
 def _result(state: RunState, cursor: int) -> CallToolResult:
