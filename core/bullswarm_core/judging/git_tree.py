@@ -26,6 +26,8 @@ _SAFE = (
 )  # fmt: skip
 # The person's own configuration stays (excludes, safe.directory); every locator and switch of a caller's git goes.
 _KEPT_GIT_VARIABLES = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"})
+_FILTER_KEYS = ("clean", "smudge", "process", "required")
+_FILTER_PATTERN = r"^filter\..*\.(clean|smudge|process|required)$"
 
 
 class Child(Protocol):
@@ -57,7 +59,8 @@ class GitTree:
     environ: Mapping[str, str]
     prefix: str = ""
     cut: bool = False
-    _filters: tuple[str, ...] | None = field(default=None, repr=False)
+    _filters: dict[str, str] | None = field(default=None, repr=False)
+    _filters_known: bool = field(default=False, repr=False)
 
     def find(self) -> bool:
         """Tell whether ``cwd`` lies in a working tree and is not itself ignored by it."""
@@ -143,33 +146,65 @@ class GitTree:
         return child.exit_code if child else None
 
     def _child(self, words: Sequence[str], *, filters: bool) -> Child | None:
-        off = self._filters_off() if filters else ()
-        argv = ["git", "--no-pager", "--no-optional-locks", *_SAFE, *off, *words]
+        off = self._filters_off() if filters else {}
+        return None if off is None else self._run(words, off)
+
+    def _run(self, words: Sequence[str], more: dict[str, str]) -> Child | None:
+        argv = ["git", "--no-pager", "--no-optional-locks", *_SAFE, *words]
         try:
-            return self.run(argv, cwd=self.cwd, environ=git_environment(self.environ), timeout_sec=_TIMEOUT_SEC)
+            return self.run(argv, cwd=self.cwd, environ=git_environment(self.environ) | more, timeout_sec=_TIMEOUT_SEC)
         except WorkerStartError:
             return None
 
-    def _filters_off(self) -> tuple[str, ...]:
-        """Return switches that silence the content filters of the repository's own configuration.
+    def _filters_off(self) -> dict[str, str] | None:
+        """Return the environment that silences the content filters of the repository's own configuration.
 
         ``git status`` runs a filter on every file whose times changed; a worker could have planted one there. Filters
-        of the person's own configuration (git-lfs, say) are theirs and stay.
+        of the person's own configuration (git-lfs, say) are theirs and stay. None when it isn't sure that they are
+        silent: then git must not be asked.
         """
-        if self._filters is None:
-            self._filters = ()
-            said = self._ask(
-                "config", "-z", "--show-scope", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process|required)$"
-            )
-            words = (said or "").split("\0")
-            own = [
-                name for scope, name in zip(words[::2], words[1::2], strict=False) if scope not in ("system", "global")
-            ]
-            values = ("false" if name.endswith(".required") else "" for name in own)
-            self._filters = tuple(
-                word for name, value in zip(own, values, strict=True) for word in ("-c", f"{name}={value}")
-            )
+        if not self._filters_known:
+            self._filters_known = True
+            names = self._own_filters()
+            keys = [f"filter.{name}.{key}" for name in names or () for key in _FILTER_KEYS]
+            off = _settings({key: "false" if key.endswith(".required") else "" for key in keys})
+            self._filters = off if names is not None and self._are_silent(keys, off) else None
         return self._filters
+
+    def _own_filters(self) -> list[str] | None:
+        """Return the names of the filters that the repository itself configures; None when that can't be told."""
+        words = self._listed({}, "--show-scope", "--name-only")
+        if words is None:
+            return None
+        keys = [key for scope, key in zip(words[::2], words[1::2], strict=False) if scope not in ("system", "global")]
+        return list(dict.fromkeys(key.partition(".")[2].rpartition(".")[0] for key in keys))
+
+    def _are_silent(self, keys: Sequence[str], off: dict[str, str]) -> bool:
+        """Ask back what holds now: a git before 2.31 doesn't know settings of the environment."""
+        rows = self._listed(off) if keys else []
+        if rows is None:
+            return False
+        now = {name: value for name, _, value in (row.partition("\n") for row in rows)}
+        return all(now.get(key) == ("false" if key.endswith(".required") else "") for key in keys)
+
+    def _listed(self, more: dict[str, str], *switches: str) -> list[str] | None:
+        child = self._run(("config", "-z", *switches, "--get-regexp", _FILTER_PATTERN), more)
+        # git's exit code 1 says that nothing matched.
+        if child is None or child.cut or child.exit_code not in (0, 1):
+            return None
+        return os.fsdecode(child.stdout).split("\0")[:-1]
+
+
+def _settings(values: Mapping[str, str]) -> dict[str, str]:
+    """Return ``values`` as git takes them from the environment, where a name may hold any character.
+
+    ``-c name=value`` is cut at its first ``=``, which the name of a filter may contain.
+    """
+    if not values:
+        return {}
+    rows = list(enumerate(values.items()))
+    named = {f"GIT_CONFIG_KEY_{at}": key for at, (key, _) in rows}
+    return named | {f"GIT_CONFIG_VALUE_{at}": value for at, (_, value) in rows} | {"GIT_CONFIG_COUNT": str(len(rows))}
 
 
 def git_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,59 @@
+"""What a worker may do to the tree, or to its repository, so that looking at it runs something or shows what is not."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from tests.core.judging.trees import make_repository, snapshot
+
+from bullswarm_core.judging.deliverable import compare, take_snapshot
+from bullswarm_core.workers.spawn import ChildResult, run_child
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "the repository")
+
+
+def plant(repository: Path, name: str, keys: tuple[str, ...] = ("clean", "process", "smudge")) -> Path:
+    """Plant a filter of that name on every file; return the path that comes to be when it runs."""
+    trap, ran = repository.parent / "trap", repository.parent / "ran"
+    trap.write_text(f"#!/bin/sh\n: > '{ran}'\ncat\n")
+    trap.chmod(0o755)
+    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+    with (repository / ".git/config").open("a") as config:
+        config.write(
+            f'[filter "{quoted}"]\n' + "".join(f"\t{key} = {'true' if key == 'required' else trap}\n" for key in keys)
+        )
+    (repository / ".git/info").mkdir(exist_ok=True)
+    (repository / ".git/info/attributes").write_text(f"* filter={name}\n")
+    (repository / "src/main.py").write_text("print(2)\n")
+    return ran
+
+
+@pytest.mark.parametrize("name", ["a=b", "=", "a.b=c.d", "clean", "a.clean=", "UPPER=x", 'q"=', "back\\=", "\u65e5="])
+@pytest.mark.parametrize("keys", [("clean",), ("process",), ("clean", "required")])
+def test_a_filter_of_any_name_never_runs(repository: Path, name: str, keys: tuple[str, ...]) -> None:
+    before = snapshot(repository)
+    ran = plant(repository, name, keys)
+    facts = compare(before, snapshot(repository, before))
+    assert not ran.exists() and facts.modified == ("src/main.py",)
+
+
+@pytest.mark.parametrize("how", ["not listed", "cut", "not silenced"])
+def test_a_git_whose_filters_are_not_surely_silent_is_not_asked(repository: Path, how: str) -> None:
+    asked = []
+
+    def run(argv: Sequence[str], *, cwd: str, environ: Mapping[str, str], timeout_sec: float) -> ChildResult:
+        asked.append(argv)
+        if "config" in argv and how == "not listed":
+            return ChildResult(128, b"", b"fatal: bad config")
+        if how == "not silenced":  # as a git before 2.31
+            environ = {name: value for name, value in environ.items() if not name.startswith("GIT_CONFIG_")}
+        found = run_child(argv, cwd=cwd, environ=environ, timeout_sec=timeout_sec)
+        return ChildResult(0, found.stdout, b"", cut=True) if "config" in argv and how == "cut" else found
+
+    ran = plant(repository, "a=b")
+    take_snapshot(str(repository), run=run, environ=os.environ)
+    assert not ran.exists() and not any("status" in argv for argv in asked)
