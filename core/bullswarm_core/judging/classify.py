@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 from datetime import datetime
 
-from bullswarm_core.judging.content import content_gate, last_sentence, only_announces
+from bullswarm_core.fast.text import plain
+from bullswarm_core.judging.content import content_gate, last_sentence, only_announces, says_anything
 from bullswarm_core.judging.facts import FailureKind, JudgeInput, Note
 from bullswarm_core.judging.last_words import asks_back, cut_short, only_asks, waits_for_itself
 from bullswarm_core.judging.limits import Notice
@@ -19,6 +20,7 @@ _SIGNAL_BASE = 128
 _MOST_SIGNALS = 64
 # An idle CLI used about 1 % of a CPU while it hung, a healthy one 33 % (bug report B19).
 _IDLE_SHARE = 0.02
+_TOO_LARGE = "the tree is too large to be seen whole"
 
 
 def declared_failure(stream: StreamFacts, ended: ExitFacts) -> bool:
@@ -39,7 +41,7 @@ def ended_well(facts: JudgeInput) -> bool:
     if ended.reason == "exited":
         if ended.exit_code != 0 or ended.signal is not None:
             return False
-        answered = bool(stream.answer.strip()) and stream.answered_after_tools
+        answered = says_anything(stream.answer) and stream.answered_after_tools
         return stream.terminal or not stream.event_stream or answered
     return stream.terminal and ended.reason in ("after-terminal", "silence", "no-progress", "wall", "startup", "limit")
 
@@ -80,8 +82,8 @@ def content_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
 
 
 def _analysis_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
-    answer = facts.stream.answer.strip()
-    if not answer:
+    answer = plain(facts.stream.answer).strip()
+    if not says_anything(answer):
         return ("provider" if facts.free else "semantic"), "empty output: the worker gave no answer"
     if only_asks(answer):
         return "needs-input", f"needs input: {_last(answer)}"
@@ -95,9 +97,11 @@ def _analysis_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
 
 
 def _work_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
-    answer, made = facts.stream.answer.strip(), facts.deliverable
+    answer, made = plain(facts.stream.answer).strip(), facts.deliverable
     if made is None:
         return "not-produced", "not produced: the working tree could not be compared, so no change is proven"
+    if made.gone:
+        return "not-produced", "not produced: the folder is gone, or another one is in its place"
     if made.produced:
         if waits_for_itself(answer):
             return (
@@ -108,7 +112,7 @@ def _work_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
     if answer and asks_back(answer):
         return "needs-input", f"needs input, and no file was changed: {_last(answer)}"
     others = f" by this worker ({made.unattributed} by others in the same tree)" if made.unattributed else ""
-    unseen = "; the tree is too large to be seen whole" if made.truncated else ""
+    unseen = f"; {made.unseen or _TOO_LARGE}" if made.truncated else ""
     return "not-produced", f"not produced: no file was changed and no commit was made{others}{unseen}"
 
 
@@ -178,13 +182,13 @@ def _notes_on_work(facts: JudgeInput, *, ok: bool) -> list[Note]:
         tools = ", ".join(dict.fromkeys(denial.tool for denial in denied))
         calls = counted(max(len(denied), stream.denial_count), "tool call was", "tool calls were")
         notes.append(Note("denied", f"{calls} refused: {tools}"))
-    if ok and not stream.answer.strip():
+    if ok and not says_anything(stream.answer):
         notes.append(Note("no-output", "the worker gave no final words"))
     if facts.lane == "analyze" and made is not None and made.changed:
         notes.append(
             Note("analyze-changed-files", f"{counted(len(made.changed), 'file', 'files')} changed in the analyze lane")
         )
-    if stream.answer.strip() and not stream.answered_after_tools:
+    if says_anything(stream.answer) and not stream.answered_after_tools:
         notes.append(
             Note("answer-before-tools", "the last thing that the worker did was a tool call, after its answer")
         )
@@ -198,7 +202,9 @@ def _notes_on_work(facts: JudgeInput, *, ok: bool) -> list[Note]:
             )
         )
     if made is not None and made.truncated:
-        notes.append(Note("tree-not-all-seen", "the tree is too large to be seen whole"))
+        notes.append(Note("tree-not-all-seen", made.unseen or _TOO_LARGE))
+    if made is not None and made.gone:
+        notes.append(Note("folder-gone", "the working folder is gone, or another one is in its place"))
     return notes
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from typing import Literal
 
+from bullswarm_core.fast.text import plain
 from bullswarm_core.values import dataclass
 
 ContentReason = Literal[
@@ -26,6 +28,10 @@ _SCANNED_END = 400
 # Reference judging 3: this much text beside announcements is work, or two units of this much together.
 _SUBSTANCE = 80
 _TWO_UNITS = 40
+# Unicode calls these four Hangul fillers letters; they show nothing (Default_Ignorable_Code_Point).
+_BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0")
+# A typed answer with nothing to list: no finding is a finding.
+_EMPTY_JSON = re.compile(r"\[\s*\]|\{\s*\}")
 _ERROR_KEYS = frozenset({"error", "errors", "message", "code", "status", "detail", "reason"})
 
 _FAILURE_AT_START = re.compile(
@@ -59,7 +65,7 @@ class ContentVerdict:
 def content_gate(text: str) -> ContentVerdict:
     """Judge a whole output by its text alone; the exit code is judged elsewhere. Rule: reference judging 3."""
     stripped = text.strip()
-    if not stripped:
+    if not says_anything(stripped):
         return ContentVerdict(False, "empty output")
     structured = _json_object(stripped)
     if structured is not None and structured.keys() and structured.keys() <= _ERROR_KEYS:
@@ -69,6 +75,19 @@ def content_gate(text: str) -> ContentVerdict:
     if not _has_substance(stripped) and structured is None and not _ends_in_array(stripped):
         return ContentVerdict(False, "announcement without substance", intent_only=True)
     return ContentVerdict(True, "content passed all gates")
+
+
+def says_anything(text: str) -> bool:
+    """Tell whether ``text`` says anything: a letter or a digit of any script outside control sequences, or empty JSON.
+
+    A terminal's commands, NULs, blank characters and lone punctuation are no answer; "42" and "是" are.
+    """
+    shown = plain(text)
+    return any(_is_word_character(character) for character in shown) or bool(_EMPTY_JSON.fullmatch(shown.strip()))
+
+
+def _is_word_character(character: str) -> bool:
+    return unicodedata.category(character)[0] in "LN" and character not in _BLANK_LETTERS
 
 
 def only_announces(text: str) -> bool:

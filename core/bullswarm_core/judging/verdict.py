@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from bullswarm_core.fast.text import plain
 from bullswarm_core.judging.classify import (
     content_problem,
     counted_denials,
@@ -19,6 +20,7 @@ from bullswarm_core.judging.classify import (
     measured_return,
     notes_on,
 )
+from bullswarm_core.judging.content import says_anything
 from bullswarm_core.judging.facts import BackAtSource, FailureKind, JudgeInput, Note, StopKind, WorkerClocks
 from bullswarm_core.judging.limits import Notice
 from bullswarm_core.judging.phrases import clean_line, counted
@@ -125,7 +127,8 @@ def _done(facts: JudgeInput) -> _Finding | None:
     if not ended_well(facts) or content_problem(facts) is not None:
         return None
     if facts.lane == "analyze":
-        return _Finding(None, f"answered in {counted(len(facts.stream.answer.strip()), 'character', 'characters')}")
+        length = len(plain(facts.stream.answer).strip())
+        return _Finding(None, f"answered in {counted(length, 'character', 'characters')}")
     made = facts.deliverable
     assert made is not None, "content_problem passes no build or chore without its deliverable"
     parts = [counted(len(made.changed), "file changed", "files changed")] if made.changed else []
@@ -264,7 +267,7 @@ _RULES: tuple[Callable[[JudgeInput], _Finding | None], ...] = (
 
 def _is_missing(facts: JudgeInput) -> bool:
     if facts.lane == "analyze":
-        return not facts.stream.answer.strip()
+        return not says_anything(facts.stream.answer)
     return facts.deliverable is None or not facts.deliverable.produced
 
 

@@ -12,6 +12,7 @@ from bullswarm_core.connector import PoolProfile, Signatures
 from bullswarm_core.errors import StorageError
 from bullswarm_core.home import write_bytes_atomic
 from bullswarm_core.judging.channel import with_channel
+from bullswarm_core.judging.content import says_anything
 from bullswarm_core.judging.deliverable import DeliverableFacts, attribute
 from bullswarm_core.judging.limits import Notice, Reader, notice_of
 from bullswarm_core.judging.resets import DEFAULT_HORIZON
@@ -170,7 +171,7 @@ def _deliverable(ended: Ended, stream: StreamFacts) -> DeliverableFacts | None:
 
 def _write_output(ended: Ended, stream: StreamFacts) -> str | None:
     """The output file holds the final answer; without one, nothing, so that an old file is never taken for an answer."""
-    if not stream.answer.strip():
+    if not says_anything(stream.answer):
         return None
     write_bytes_atomic(ended.files.output, stream.answer.encode("utf-8", "surrogateescape"))
     return str(ended.files.output)

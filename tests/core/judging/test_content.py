@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullswarm_core.judging.content import content_gate, last_sentence, only_announces
+from bullswarm_core.judging.content import content_gate, last_sentence, only_announces, says_anything
 
 WORK = (
     "The parser reads tokens one at a time and keeps a stack of open brackets. A closing bracket pops it, and an"
@@ -15,9 +15,28 @@ WORK = (
 FAILURE = "failure pattern at output head or tail"
 
 
-@pytest.mark.parametrize("text", ["", "  \n\t ", "\u00a0"])
+BLANK = (
+    "", "  \n\t ", "\u00a0", "\x1b[?25l\x1b[2K", "\x1b]0;a title\x07", "\x9b2K", "\0\0\0", "\u200b", "\u2800", "\u3164",
+    "\u2060", "\uffa0", "\u115f\u1160", "\ufeff", ".", "---", "\u202e\u200d", "\u0301",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", BLANK)
 def test_nothing_is_no_answer(text: str) -> None:
     assert content_gate(text).reason == "empty output"
+    assert not says_anything(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["42", "是", "да", "٣", "é.", "e\u0301", "\x1b[1mYes\x1b[0m", "한", "[]", " [ ]\n", "{}"]
+)
+def test_a_short_answer_says_something(text: str) -> None:
+    assert says_anything(text)
+
+
+@given(st.text(alphabet=st.characters(categories=("C", "Z", "P", "M"), exclude_characters="[]{}")))
+def test_no_mix_of_controls_blanks_marks_and_punctuation_says_anything(text: str) -> None:
+    assert not says_anything(text)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +115,7 @@ def test_the_last_sentence() -> None:
 def test_any_text_gets_one_verdict(text: str) -> None:
     verdict = content_gate(text)
     assert verdict.ok == (verdict.reason == "content passed all gates")
-    assert verdict.ok or text.strip() == "" or verdict.reason != "empty output"
+    assert (verdict.reason == "empty output") == (not says_anything(text))
     if only_announces(text):
         assert not verdict.ok or text.strip().endswith("]")
 
