@@ -28,7 +28,8 @@ class TreeSnapshot:
     """A working tree at one moment: ``entries`` by path relative to ``cwd``, ``taken_ns`` in Unix nanoseconds.
 
     In a git tree a path without an entry is as it was committed in ``head``. ``truncated`` says that not everything was
-    looked at. ``committed`` and ``commits`` tell the way from an earlier snapshot's commit, where there was one.
+    looked at, and ``unseen`` why, where it is not its size. ``root_id`` are the folder's device and inode, none where there
+    is no folder. ``committed`` and ``commits`` tell the way from an earlier snapshot's commit, where there was one.
     """
 
     cwd: str
@@ -40,6 +41,8 @@ class TreeSnapshot:
     committed: Mapping[str, str] = field(default_factory=dict)
     commits: tuple[str, ...] = ()
     truncated: bool = False
+    unseen: str = ""
+    root_id: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,9 @@ class DeliverableFacts:
     """What changed between two snapshots, paths relative to the working folder and fit to be shown.
 
     ``attribution`` ``shared``: others worked in the tree at the same time, so only what the worker's own edit events or
-    declared files name is listed, and ``unattributed`` counts the rest. ``truncated``: not all of the tree was seen.
+    declared files name is listed, and ``unattributed`` counts the rest. ``truncated``: not all of the tree was seen, for
+    the reason ``unseen`` where it is not its size. ``gone``: the folder is not there any more, or another one is in its
+    place; then nothing else is told.
     """
 
     created: tuple[str, ...] = ()
@@ -59,6 +64,8 @@ class DeliverableFacts:
     truncated: bool = False
     attribution: Attribution = "own"
     unattributed: int = 0
+    unseen: str = ""
+    gone: bool = False
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -94,15 +101,31 @@ def take_snapshot(
     is_git = found and (since is None or since.is_git)
     known, known_at_ns = (dict(since.entries), since.taken_ns) if since else ({}, 0)
     looker = Looker(root, Budget(marks.FOLDER_FILES), known, known_at_ns, tuple(left_out))
-    entries, states = _git_entries(tree, looker) if is_git else (_folder_entries(looker), {})
+    entries, states = _git_entries(tree, looker) if is_git else ({}, {})
+    if is_git and tree.failed:
+        is_git = False
+    if not is_git:
+        looker = replace(looker, budget=Budget(marks.FOLDER_FILES))
+        entries = _folder_entries(looker)
+        states = _walked_states(entries, looker, tree, since)
     head = tree.head() if found else None
     committed, commits = _way_from(since, head, tree)
     for path in (*_inside(root, declared), *(since.entries if since else ()), *committed):
         if path not in entries:
             entries[path] = looker.entry(path)
-    truncated = looker.budget.spent or tree.cut or (since is not None and since.is_git != is_git)
+    lost = since is not None and since.is_git and not is_git
     return TreeSnapshot(
-        root, is_git, head if is_git else None, entries, taken_ns, states, committed, commits, truncated
+        root,
+        is_git,
+        head if is_git else None,
+        entries,
+        taken_ns,
+        states,
+        committed,
+        commits,
+        truncated=looker.budget.spent or tree.cut or lost,
+        unseen=(tree.failed or "git does not know the repository any more") if lost else "",
+        root_id=_identity(root),
     )
 
 
@@ -111,6 +134,8 @@ def compare(before: TreeSnapshot, after: TreeSnapshot) -> DeliverableFacts:
 
     A file that was dirty before and is the same now did not change, even if it was committed in between.
     """
+    if not after.root_id or (before.root_id and before.root_id != after.root_id):
+        return DeliverableFacts(is_git=before.is_git, gone=True)
     created: set[str] = set()
     modified: set[str] = set()
     deleted: set[str] = set()
@@ -130,6 +155,7 @@ def compare(before: TreeSnapshot, after: TreeSnapshot) -> DeliverableFacts:
         head_moved=before.head != after.head and after.is_git,
         is_git=after.is_git,
         truncated=before.truncated or after.truncated,
+        unseen=after.unseen,
     )
 
 
@@ -159,7 +185,7 @@ def _unseen(path: str, before: TreeSnapshot, after: TreeSnapshot) -> Entry:
     """Return what a path without an earlier entry was: missing, as it was committed, or the same as now."""
     new = after.entries[path]
     older = new.kind != "missing" and new.ctime_ns < before.taken_ns - marks.RACY_NS
-    if before.truncated and older:
+    if older and (before.truncated or after.unseen):
         return new
     if not before.is_git:
         return MISSING
@@ -184,10 +210,12 @@ def _git_entries(tree: GitTree, looker: Looker) -> tuple[dict[str, Entry], dict[
         if not path.endswith("/"):
             if not _is_cache(path) or state != "??":
                 add(path, state)
+            if entries.get(path, MISSING).kind == "folder":
+                add_folder(path, "??", marks.CACHE_NAMES, marks.CACHE_SUFFIXES)
         elif not _is_cache(path):
             add_folder(path, state, marks.CACHE_NAMES, marks.CACHE_SUFFIXES)
     for path, head in tree.submodules().items():
-        add_folder(path, "M", marks.CACHE_NAMES, marks.CACHE_SUFFIXES)
+        add_folder(path, "??", marks.CACHE_NAMES, marks.CACHE_SUFFIXES)
         entries[path], states[path] = Entry("folder", digest=head), "M"
     looker.budget.files = marks.IGNORED_FILES
     names, suffixes = marks.CACHE_NAMES | marks.BUILD_NAMES, marks.CACHE_SUFFIXES + marks.BUILD_SUFFIXES
@@ -207,6 +235,30 @@ def _git_entries(tree: GitTree, looker: Looker) -> tuple[dict[str, Entry], dict[
 
 def _folder_entries(looker: Looker) -> dict[str, Entry]:
     return dict(looker.walk("", names=marks.CACHE_NAMES, suffixes=marks.CACHE_SUFFIXES))
+
+
+def _walked_states(
+    entries: dict[str, Entry], looker: Looker, tree: GitTree, since: TreeSnapshot | None
+) -> dict[str, str]:
+    """Return what the earlier commit knew of the walked files, and add those of it that are gone.
+
+    Only for a tree whose git answered earlier and fails now: its index may be spoiled while its commits are not.
+    """
+    if since is None or not since.is_git or not tree.failed:
+        return {}
+    committed = {path for _, path in tree.changed_between(None, since.head)} if since.head else set()
+    gone = {path: MISSING for path in committed - entries.keys() if looker.entry(path) == MISSING}
+    entries.update(gone)
+    known = bool(committed) or not since.head
+    return {path: "M" if path in committed or not known else "??" for path in entries}
+
+
+def _identity(root: str) -> tuple[int, ...]:
+    try:
+        found = Path(root).stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino
 
 
 def _way_from(since: TreeSnapshot | None, head: str | None, tree: GitTree) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -51,7 +51,7 @@ class RunChild(Protocol):
 class GitTree:
     """The part of a git working tree that lies under ``cwd``; all paths are relative to ``cwd``.
 
-    ``cut`` becomes True when git could not be asked, or said more than may be held.
+    ``cut`` becomes True when git said more than may be held; ``failed`` says why it gave no answer that is needed.
     """
 
     cwd: str
@@ -59,6 +59,7 @@ class GitTree:
     environ: Mapping[str, str]
     prefix: str = ""
     cut: bool = False
+    failed: str = ""
     _filters: dict[str, str] | None = field(default=None, repr=False)
     _filters_known: bool = field(default=False, repr=False)
 
@@ -91,14 +92,22 @@ class GitTree:
         return [path for path in said.split("\0") if path and path != "./"]
 
     def submodules(self) -> dict[str, str | None]:
-        """Return the folder and checked-out commit of each declared submodule under ``cwd``."""
+        """Return the folder and checked-out commit of each submodule under ``cwd``, declared or only committed."""
+        inside = {*self._declared_submodules(), *self._links()}
+        return {path: self._head_of(path) for path in sorted(inside) if _stays_inside(path)}
+
+    def _declared_submodules(self) -> list[str]:
         modules = f"{self.cwd}/{'../' * self.prefix.count('/')}.gitmodules"
         if not os.path.lexists(modules):
-            return {}
+            return []
         said = self._ask("config", "-z", "--no-includes", "-f", modules, "--get-regexp", r"^submodule\..*\.path$") or ""
         paths = (posixpath.normpath(row.partition("\n")[2]) for row in said.split("\0") if "\n" in row)
-        inside = [path[len(self.prefix) :] for path in paths if path.startswith(self.prefix)]
-        return {path: self._head_of(path) for path in inside if _stays_inside(path)}
+        return [path[len(self.prefix) :] for path in paths if path.startswith(self.prefix)]
+
+    def _links(self) -> list[str]:
+        """Return the repositories that the commit holds as links: ``-d`` lists these and folders, but no files."""
+        rows = (self._ask("ls-tree", "-r", "-d", "-z", "HEAD") or "").split("\0")
+        return [row.partition("\t")[2] for row in rows if row.startswith("160000 ")]
 
     def changed_between(self, before: str | None, after: str) -> list[tuple[str, str]]:
         """Return (A, M or D, path) of what differs under ``cwd`` between two commits."""
@@ -129,13 +138,15 @@ class GitTree:
         return said.strip() or None if said else None
 
     def _needed(self, *words: str) -> str:
-        said = self._ask(*words, filters=True)
-        if said is None:
-            self.cut = True
-        return said or ""
+        child = self._child(words, filters=True)
+        if child is None or child.exit_code != 0:
+            self.failed = self.failed or _failure(child)
+            return ""
+        self.cut = self.cut or child.cut
+        return os.fsdecode(child.stdout)
 
-    def _ask(self, *words: str, filters: bool = False) -> str | None:
-        child = self._child(words, filters=filters)
+    def _ask(self, *words: str) -> str | None:
+        child = self._child(words, filters=False)
         if child is None or child.exit_code != 0:
             return None
         self.cut = self.cut or child.cut
@@ -193,6 +204,14 @@ class GitTree:
         if child is None or child.cut or child.exit_code not in (0, 1):
             return None
         return os.fsdecode(child.stdout).split("\0")[:-1]
+
+
+def _failure(child: Child | None) -> str:
+    if child is None:
+        return "git could not be asked safely"
+    if child.exit_code is None:
+        return f"git gave no answer within {_TIMEOUT_SEC:.0f} s"
+    return f"git could not read the repository (exit {child.exit_code})"
 
 
 def _settings(values: Mapping[str, str]) -> dict[str, str]:

@@ -1,11 +1,14 @@
 """What a worker may do to the tree, or to its repository, so that looking at it runs something or shows what is not."""
 
 import os
+import shutil
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from tests.core.judging.trees import make_repository, snapshot
+from tests.core.judging.cases import verdict
+from tests.core.judging.trees import change, git, make_repository, snapshot
 
 from bullswarm_core.judging.deliverable import compare, take_snapshot
 from bullswarm_core.workers.spawn import ChildResult, run_child
@@ -57,3 +60,70 @@ def test_a_git_whose_filters_are_not_surely_silent_is_not_asked(repository: Path
     ran = plant(repository, "a=b")
     take_snapshot(str(repository), run=run, environ=os.environ)
     assert not ran.exists() and not any("status" in argv for argv in asked)
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced", "a file"])
+def test_a_folder_that_is_gone_holds_no_work(repository: Path, how: str) -> None:
+    def work() -> None:
+        repository.rename(repository.parent / "elsewhere")
+        if how == "replaced":
+            shutil.copytree(repository.parent / "elsewhere", repository)
+            (repository / "new.py").write_text("x")
+        elif how == "a file":
+            repository.write_text("x")
+
+    facts = change(repository, work)
+    assert facts.gone and not facts.produced
+    found = verdict("build", deliverable=facts)
+    assert (found.ok, found.failure_kind) == (False, "not-produced") and "the folder is gone" in found.why
+    answered = verdict("analyze", deliverable=facts)
+    assert answered.ok and [note.kind for note in answered.notes] == ["folder-gone"]
+
+
+def spoil(repository: Path) -> None:
+    (repository / ".git/index").write_bytes(b"")
+    (repository / ".git/index").chmod(0o600)
+    (repository / ".git/index").write_bytes(b"no index at all, but long enough to be looked at")
+
+
+def test_work_is_seen_beside_an_index_that_was_spoiled_before(repository: Path) -> None:
+    spoil(repository)
+    facts = change(repository, lambda: (repository / "src/main.py").write_text("print(2)\n"))
+    assert facts.modified == ("src/main.py",) and not facts.truncated
+
+
+def test_work_is_seen_beside_an_index_that_is_spoiled_meanwhile(repository: Path) -> None:
+    time.sleep(0.1)  # beyond the tick in which a time stamp tells nothing
+
+    def work() -> None:
+        spoil(repository)
+        (repository / "src/main.py").write_text("print(2)\n")
+        (repository / "new.py").write_text("x")
+        (repository / "untracked.txt").unlink()
+        (repository / ".gitignore").unlink()
+
+    facts = change(repository, work)
+    assert (facts.created, facts.modified) == (("new.py",), ("src/main.py",))
+    assert facts.deleted == (".gitignore", "untracked.txt")
+    assert "git could not read the repository" in facts.unseen
+
+
+def test_a_spoiled_index_alone_is_no_work_and_the_reason_is_the_true_one(repository: Path) -> None:
+    time.sleep(0.1)
+    found = verdict("build", deliverable=change(repository, lambda: spoil(repository)))
+    assert found.failure_kind == "not-produced" and "could not read" in found.why and "too large" not in found.why
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_repository_that_is_only_linked_is_walked(repository: Path, committed: bool) -> None:
+    nested = make_repository(repository / "nested")
+    git(repository, "add", "nested")
+    if committed:
+        git(repository, "commit", "-qm", "a link")
+
+    def work() -> None:
+        (nested / "src/main.py").write_text("print(2)\n")
+        (nested / "new.py").write_text("x")
+
+    facts = change(repository, work)
+    assert (facts.created, facts.modified) == (("nested/new.py",), ("nested/src/main.py",))
