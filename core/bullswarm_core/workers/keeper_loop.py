@@ -134,6 +134,7 @@ class Supervision:
                 self._ended.reason = reason
                 self._end_all(self._clocks.term_grace_sec)
                 break
+        self._heed_unseen_stop()
         self._ended.wall = self._now
         self._ended.silent = self._now - (self._progress.last_byte or 0.0)
         self._let_finish()
@@ -141,6 +142,15 @@ class Supervision:
             self._drain(fd, until_empty=True)
             self._forget(fd)
         return self._ended
+
+    def _heed_unseen_stop(self) -> None:
+        """Let a stop hold that was asked for before the worker's end was noticed, as while the keeper was frozen.
+
+        A limit's stop is no wish of a person: a worker that came to its end in spite of the notice did its work.
+        """
+        stop = stop_request(self._interrupts, self._spec.stop_file) if self._ended.reason == "exited" else None
+        if stop is not None and stop.reason == "stopped":
+            self._ended.reason, self._ended.detail = stop.reason, stop.detail
 
     def _turn(self, seconds: float) -> None:
         ready = self._poller.poll(seconds * 1000)

@@ -17,6 +17,7 @@ from tests.core.workers.keeping import LONG, Keeping, clocks, wait_for
 from bullswarm_core.errors import WorkerStartError
 from bullswarm_core.workers import identity, keeper, keeper_start
 from bullswarm_core.workers.keeper_spec import KeeperSpec, read_exit, read_keeper, request_stop, start_keeper
+from bullswarm_core.workers.keeper_tree import parents
 from bullswarm_core.workers.spawn import kill_orphans
 
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True);" + LONG
@@ -136,6 +137,23 @@ def test_a_stop_file_ends_the_worker(keeping: Keeping) -> None:
     assert (facts.reason, facts.signal) == ("limit", "SIGTERM")
     assert kept.document()["stopDetail"] == "rate_limit_event"
     assert time.monotonic() - asked < 2
+
+
+@pytest.mark.parametrize(("asked", "reason"), [("stopped", "stopped"), ("limit", "exited")])
+def test_a_stop_that_a_frozen_keeper_could_not_see_holds(keeping: Keeping, asked: str, reason: str) -> None:
+    code = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\nopen('done', 'w')"
+    kept = keeping.start(code, clocks=clocks())
+    worker = kept.record().worker
+    os.kill(kept.keeper.pid, signal.SIGSTOP)
+    try:
+        request_stop(kept.spec.stop_file, asked, "by hand")
+        Path(kept.spec.cwd, "go").touch()
+        wait_for(lambda: worker is not None and worker.pid not in parents())
+    finally:
+        os.kill(kept.keeper.pid, signal.SIGCONT)
+    facts = kept.end()
+    assert (facts.reason, facts.exit_code) == (reason, 0)
+    assert kept.document()["stopDetail"] == ("by hand" if reason == "stopped" else "")
 
 
 def test_a_stop_that_was_asked_for_before_the_start(keeping: Keeping) -> None:
