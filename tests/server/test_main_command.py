@@ -72,6 +72,12 @@ def test_what_is_no_project_is_refused(environ: dict[str, str], own_home: Path) 
     assert not (own_home / ".bullswarm" / "bullswarm.db").exists()
 
 
+def test_a_folder_that_is_gone_is_said(environ: dict[str, str], tmp_path: Path) -> None:
+    done = shell("mkdir gone && cd gone && rmdir ../gone && $run run --lane analyze look", environ, tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "has been deleted" in done.stderr and "what was done" not in done.stderr
+
+
 def test_a_home_that_is_named_is_meant(environ: dict[str, str], own_home: Path) -> None:
     command = [*COMMAND, "run", "--lane", "build", "--add-dir", "~", "--dry-run", "look"]
     done = subprocess.run(command, env=environ, cwd=own_home, capture_output=True, text=True, check=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import stat
 import sys
@@ -189,6 +190,21 @@ def test_a_task_comes_from_a_file_or_from_standard_input(site: Site, monkeypatch
     task.write_bytes(b"\xff\xfe not text")
     refused = site.say(*base, "--task-file", str(task))
     assert refused.code == 2 and "is not UTF-8" in refused.err
+
+
+def test_only_a_regular_file_of_a_tasks_size_is_read(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe, huge = site.root / "pipe", site.root / "huge"
+    os.mkfifo(pipe)
+    with huge.open("wb") as file:
+        file.truncate(1 << 33)
+    base = ("run", "--lane", "analyze", "--add-dir", str(site.project), "--task-file")
+    for name, why in ((pipe, "no regular file"), ("/dev/zero", "no regular file"), (huge, "more than 8388608 bytes")):
+        said = site.say(*base, str(name))
+        assert said.code == 2 and why in said.err
+    with open("/dev/zero", encoding="latin-1") as endless:
+        monkeypatch.setattr(sys, "stdin", endless)
+        said = site.say(*base, "-")
+    assert said.code == 2 and "more than 8388608 bytes" in said.err
 
 
 def test_a_label_is_as_good_as_the_id_and_people_see_the_label(site: Site) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
+import stat
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +13,7 @@ from pathlib import Path
 from bullswarm_core.errors import UnknownNameError, UsageError
 from bullswarm_core.labels import Labels, WhyNoPool
 from bullswarm_core.pools import EFFORTS, LANES, Lane
-from bullswarm_core.runs.task import Task
+from bullswarm_core.runs.task import MAX_PROMPT_BYTES, Task
 
 # Where a command is typed, when it names no folder.
 HERE = "."
@@ -77,16 +79,37 @@ def read_prompt(options: argparse.Namespace) -> str:
 
 
 def _read_task_file(name: str) -> str:
+    if name != "-":
+        return task_file_text(Path(name), what=f"the task file {name}")
+    data = sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1)
+    return _decoded(data, what="the task on standard input")
+
+
+def task_file_text(path: Path, *, what: str) -> str:
+    """Return the text of a regular file of at most 8 MiB; ``what`` names it in an error.
+
+    A device or a FIFO is never opened: it would be read for ever, or waited for. Raises UsageError.
+    """
     try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UsageError(f"{what} is no regular file", hint="give a file that holds the task")
+        # It may have become a FIFO since: opening one without this waits for a writer.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            data = file.read(MAX_PROMPT_BYTES + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
     except OSError as error:
+        raise UsageError(f"cannot read {what}: {error.strerror}", hint="give a file that exists") from error
+    return _decoded(data, what=what)
+
+
+def _decoded(data: bytes, *, what: str) -> str:
+    if len(data) > MAX_PROMPT_BYTES:
         raise UsageError(
-            f"cannot read the task file {name}: {error.strerror}", hint="give a file that exists"
-        ) from error
+            f"{what} has more than {MAX_PROMPT_BYTES} bytes", hint="put the material into a file in the folder"
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"the task file {name} is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from error
+        raise UsageError(f"{what} is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from error
 
 
 def working_folder(name: str, *, lane: Lane) -> str:
@@ -99,7 +122,12 @@ def working_folder(name: str, *, lane: Lane) -> str:
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
         raise UsageError(f"--add-dir {name} {what}", hint="give the folder that the task is about")
-    real = folder.resolve()
+    try:
+        real = folder.resolve()
+    except FileNotFoundError as error:
+        raise UsageError(
+            "the folder that this was called in has been deleted", hint="cd to one that exists, or give --add-dir"
+        ) from error
     if real == Path("/"):
         raise UsageError(
             "/ is the whole machine, no project", hint="give the folder that the task is about with --add-dir"
