@@ -18,6 +18,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from bullswarm_server.mcp.malformed import PARSE_ERROR, Message, error, parsed
+
 # Loading at once would compete with the handshake for the processor; a client that stays silent loses nothing by this.
 _LOAD_AFTER_SEC = 0.25
 _PARENT_LOOKS_SEC = 0.5
@@ -30,9 +32,7 @@ _MODERN_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _MODERN_CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 _MODERN_CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 PRIVATE_ID = "bullswarm-front:"
-_PARSE_ERROR, _INTERNAL_ERROR = -32700, -32603
-
-Message = dict[str, Any]
+_INTERNAL_ERROR = -32603
 
 
 def catalogue_file() -> str:
@@ -82,16 +82,17 @@ class Front:
 
     def take(self, line: bytes) -> None:
         """Deal with one line from the client."""
-        deliver = self._deliver
-        if deliver is not None:
-            deliver(line)
+        message, refusal = parsed(line)
+        if message is None:
+            if refusal is not None:
+                self._say(refusal)
             return
-        message = _parsed(line)
         with self._lock:
-            if self._deliver is None:
+            deliver = self._deliver
+            if deliver is None:
                 self._before_loading(line, message)
                 return
-        self._deliver(line)
+        deliver(line)
 
     def connect(self, deliver: Callable[[bytes], None]) -> None:
         """Hand everything that waits to the SDK, and from now on every line."""
@@ -114,13 +115,10 @@ class Front:
             self._failed = why
             for key, _ in self._waiting:
                 if key is not None:
-                    self._say(_error(key[1], _INTERNAL_ERROR, why))
+                    self._say(error(key[1], _INTERNAL_ERROR, why))
             self._waiting.clear()
 
-    def _before_loading(self, line: bytes, message: Message | None) -> None:
-        if message is None:
-            # The SDK passes over what it can't read, and so do we.
-            return
+    def _before_loading(self, line: bytes, message: Message) -> None:
         key = _key(message)
         if key is None:
             if not self._taken_back(message):
@@ -132,7 +130,7 @@ class Front:
             if message["method"] == "tools/list":
                 self.wanted.set()
         elif self._failed is not None:
-            self._say(_error(message["id"], _INTERNAL_ERROR, self._failed))
+            self._say(error(message["id"], _INTERNAL_ERROR, self._failed))
         else:
             self._era = self._era or ("modern" if _envelope(message) else "legacy")
             self._keep(key, line)
@@ -213,8 +211,8 @@ def serve() -> NoReturn:
     front.wanted.wait(_LOAD_AFTER_SEC)
     try:
         from bullswarm_server.mcp.transport import run
-    except BaseException as error:
-        why = f"bullswarm could not load its MCP server: {type(error).__name__}: {error} · run `bullswarm doctor`"
+    except BaseException as problem:
+        why = f"bullswarm could not load its MCP server: {type(problem).__name__}: {problem} · run `bullswarm doctor`"
         sys.stderr.write(why + "\n")
         front.fail(why)
         ended.wait()
@@ -252,7 +250,7 @@ def _read(wire_in: int, front: Front, wire: Wire, ended: threading.Event, parent
                 if line:
                     front.take(line)
             else:
-                wire.say(_error(None, _PARSE_ERROR, f"a message of more than {MOST_LINE_BYTES} bytes was passed over"))
+                wire.say(error(None, PARSE_ERROR, f"a message of more than {MOST_LINE_BYTES} bytes was passed over"))
             pieces, size = [], 0
         size += len(rest)
         if size <= MOST_LINE_BYTES:
@@ -278,14 +276,6 @@ def leave(code: int) -> NoReturn:
     """End the process now; the work that it started has kernels of its own and goes on."""
     sys.stderr.flush()
     os._exit(code)
-
-
-def _parsed(line: bytes) -> Message | None:
-    try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return message if isinstance(message, dict) and isinstance(message.get("method"), str) else None
 
 
 def _key(message: Message) -> tuple[type, Any] | None:
@@ -323,7 +313,3 @@ def _is_implementation(value: Any) -> bool:
 def _under_private_id(message: Message) -> bytes:
     """The SDK has to see the request, too; its own answer to it is known by the id and goes nowhere."""
     return json.dumps({**message, "id": f"{PRIVATE_ID}{message['id']}"}).encode()
-
-
-def _error(identity: Any, code: int, text: str) -> Message:
-    return {"jsonrpc": "2.0", "id": identity, "error": {"code": code, "message": text}}

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from bullswarm_core.home import Home
 from bullswarm_server.mcp.front import PRIVATE_ID, Front, Wire
+from bullswarm_server.mcp.malformed import INVALID_REQUEST, error, identity_of, parsed
 from bullswarm_server.mcp.server import build_server
 
 # A client that sends faster than we work is held up by its own pipe.
@@ -35,17 +36,23 @@ async def _serve(front: Front, wire: Wire, ended: threading.Event) -> None:
         group.start_soon(_write, messages, wire)
         group.start_soon(_end_with, ended, lines)
         # What waits is handed over from a thread: this one has to be free to take it.
-        group.start_soon(anyio.to_thread.run_sync, front.connect, lambda line: portal.call(_deliver, lines, line))
+        group.start_soon(anyio.to_thread.run_sync, front.connect, lambda line: portal.call(_deliver, lines, wire, line))
         await server.run(inbox, outbox, server.create_initialization_options())
         group.cancel_scope.cancel()
 
 
-async def _deliver(lines: MemoryObjectSendStream[SessionMessage | Exception], line: bytes) -> None:
+async def _deliver(lines: MemoryObjectSendStream[SessionMessage | Exception], wire: Wire, line: bytes) -> None:
     try:
         message = jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False)
-    except (ValidationError, ValueError, RecursionError) as error:
-        # The SDK passes over it; there is nothing to answer, since no id can be trusted.
-        await _sent(lines, error)
+    except (ValidationError, ValueError, RecursionError) as problem:
+        # The SDK passes over what it can't read, and the front let it through: whoever waits for an answer gets it here.
+        await _sent(lines, problem)
+        readable, refusal = parsed(line)
+        identity = None if readable is None else identity_of(readable)
+        if identity is not None:
+            refusal = error(identity, INVALID_REQUEST, "the request does not have the form that MCP gives it")
+        if refusal is not None:
+            await anyio.to_thread.run_sync(wire.say, refusal, abandon_on_cancel=True)
         return
     await _sent(lines, SessionMessage(message))
 

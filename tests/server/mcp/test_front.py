@@ -87,7 +87,6 @@ def test_the_stateless_era_is_answered_at_once_and_decided_for_the_sdk_too(spoke
 
 UNKNOWN: list[tuple[str, Any]] = [
     ("tools/list", {"cursor": "x"}),
-    ("tools/list", []),
     ("tools/call", CALL),
     ("resources/read", {"uri": "bullswarm://pools"}),
     ("initialize", INTRODUCTION),
@@ -173,10 +172,48 @@ def test_a_server_that_cannot_load_says_so_to_everyone(spoken: Spoken) -> None:
     assert spoken.said[-1]["result"]["tools"]
 
 
+@pytest.mark.parametrize("loaded", [False, True])
 @pytest.mark.parametrize(
-    "line", [b"{", b"[]", b"null", b"\xff\xfe", b'{"method":3,"id":1}', b"[" * 100_000, b'{"id":1}']
+    ("line", "identity", "code"),
+    [
+        (b"{", None, -32700),
+        (b"\xff\xfe", None, -32700),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping\xff"}', None, -32700),
+        (b"[" * 100_000, None, -32700),
+        (b"[]", None, -32600),
+        (b"null", None, -32600),
+        (b"123", None, -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":3}', 1, -32600),
+        (b'{"jsonrpc":"2.0","id":"a"}', "a", -32600),
+        (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', None, -32600),
+        (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', None, -32600),
+        (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', None, -32600),
+        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', None, -32600),
+        (b'{"id":1,"method":"ping"}', 1, -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}', 1, -32602),
+        (b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"arguments":{"prompt":"\\ud800"}}}', 2, -32602),
+        (b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', None, -32600),
+    ],
 )
-def test_what_is_no_message_is_passed_over(spoken: Spoken, line: bytes) -> None:
+def test_what_is_no_message_is_answered(spoken: Spoken, line: bytes, identity: object, code: int, loaded: bool) -> None:
+    if loaded:
+        spoken.load()
+    spoken.front.take(line)
+    spoken.load()
+    assert [(said["id"], said["error"]["code"]) for said in spoken.said] == [(identity, code)]
+    assert spoken.passed == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":1,"result":{}}',
+        b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}',
+        b'{"jsonrpc":"2.0","method":"notifications/x","params":[]}',
+        b'{"jsonrpc":"2.0","method":"notifications/x","params":{"a":"\\udfff"}}',
+    ],
+)
+def test_an_answer_or_a_malformed_notification_is_passed_over(spoken: Spoken, line: bytes) -> None:
     spoken.front.take(line)
     spoken.load()
     assert (spoken.said, spoken.passed) == ([], [])
