@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from bullswarm_core.database import open_database
-from bullswarm_core.errors import BullswarmError, StorageError
+from bullswarm_core.errors import BullswarmError, StorageError, UsageError
 from bullswarm_core.home import Home, make_folder, open_log, write_json
 from bullswarm_core.runs.events import RunCreated, StopRequested
 from bullswarm_core.runs.folder import RunFolder
@@ -48,6 +48,21 @@ class Origin:
     root: str | None = None
 
 
+def refuse_home_in_reach(home: Home, task: Task) -> None:
+    """Refuse a task whose worker could write to bullswarm's own state: its verdict would be the worker's to choose.
+
+    Raises UsageError when a build or chore would work in a folder that holds the home, or in the home. Links are followed.
+    """
+    if task.lane == "analyze":
+        return
+    state, folder = Path(os.path.realpath(home.root)), Path(os.path.realpath(task.cwd))
+    if state.is_relative_to(folder) or folder.is_relative_to(state):
+        raise UsageError(
+            f"a {task.lane} worker in {folder} could change bullswarm's own state in {state}",
+            hint="give another folder, or set BULLSWARM_HOME to one that is neither in it nor around it",
+        )
+
+
 def create_run(
     home: Home,
     connection: sqlite3.Connection,
@@ -60,9 +75,11 @@ def create_run(
 ) -> RunCreated:
     """Record a run of one task, with its folder; nothing is running yet. Raises StorageError when the disk refuses.
 
+    UsageError is raised for a task whose worker could change the home.
     With an ``idempotency_key`` that was used in the last 24 hours the run of that key is returned, and UsageError raised when
     it is another task's.
     """
+    refuse_home_in_reach(home, task)
     saved = save(environ, leave_out=[name for name in environ if is_session_variable(name)])
     created = RunCreated(
         run_id=new_run_id(now),

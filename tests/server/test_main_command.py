@@ -78,9 +78,10 @@ def test_a_folder_that_is_gone_is_said(environ: dict[str, str], tmp_path: Path) 
     assert "has been deleted" in done.stderr and "what was done" not in done.stderr
 
 
-def test_a_home_that_is_named_is_meant(environ: dict[str, str], own_home: Path) -> None:
+def test_a_home_that_is_named_is_meant(environ: dict[str, str], own_home: Path, tmp_path: Path) -> None:
     command = [*COMMAND, "run", "--lane", "build", "--add-dir", "~", "--dry-run", "look"]
-    done = subprocess.run(command, env=environ, cwd=own_home, capture_output=True, text=True, check=False)
+    elsewhere = {**environ, "BULLSWARM_HOME": str(tmp_path / "state")}
+    done = subprocess.run(command, env=elsewhere, cwd=own_home, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -22,7 +22,7 @@ from bullswarm_core.runs.task import Task
 from bullswarm_core.settings import Settings
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.task_arguments import PoolNames, build_task, read_prompt
-from bullswarm_server.launch import ROOT_VARIABLE, Origin
+from bullswarm_server.launch import ROOT_VARIABLE, Origin, refuse_home_in_reach
 from bullswarm_server.machine import services_for, why_no_pool
 
 # `route` answers without a task; a pick does not depend on the words.
@@ -82,6 +82,7 @@ def _asked(
     supposed = parse_meters(getattr(options, "meter", None) or (), now=services.now())
     avoided = _providers_of(options.independent_of, connection)
     task = build_task(options, prompt=prompt, names=names, avoid_also=avoided)
+    refuse_home_in_reach(context.home, task)
     caller = find_caller(context.environ, profiles=profiles)
     depth = check_depth(context.environ, limit=settings.depth_limit)
     origin = Origin(

@@ -18,7 +18,7 @@ from bullswarm_core.settings import Settings
 from bullswarm_core.workers.tree import tree_of
 from bullswarm_server.cli.asking import Asked
 from bullswarm_server.cli.task_arguments import PoolNames
-from bullswarm_server.launch import ROOT_VARIABLE, Origin
+from bullswarm_server.launch import ROOT_VARIABLE, Origin, refuse_home_in_reach
 from bullswarm_server.machine import why_no_pool
 from bullswarm_server.mcp.arguments import RunArguments, TaskArguments
 from bullswarm_server.mcp.session import Call, absolute_file
@@ -44,6 +44,7 @@ def asking(call: Call, given: TaskArguments, *, cwd: str, prompt: str | None, wr
         task = _task(
             given, cwd, prompt, names, _providers_of(given.independent_of, Journal(connection) if connection else None)
         )
+        refuse_home_in_reach(call.home, task)
         caller = call.caller(profiles)
         if task.pool is not None and task.pool == caller.pool_id:
             raise UsageError(
