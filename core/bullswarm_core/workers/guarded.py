@@ -2,24 +2,36 @@
 
 A worker must be able to write its CLI's folder (sessions, tokens), and Landlock can't take single files out of a folder again.
 What would run later in the person's own sessions is therefore compared before and after: hooks, plug-ins, instructions.
+
+A guarded thing is named by a path: a file, a folder with all in it, a pattern (``plugins/**/hooks.json``), or for a file that
+the CLI itself keeps writing, only a part of its JSON (``.claude.json#projects.*.mcpServers``).
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
+import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 MISSING = "missing"
 # Settings are small; of anything larger the size and the time of change tell enough.
 _READ_BYTES = 1024 * 1024
+# What is read of one folder at most, some 50 ms; of the files beyond it the size and the time of change tell.
+_READ_BYTES_OF_FOLDER = 32 * 1024 * 1024
 _LARGEST_FOLDER = 2000
+# The CLI's whole history may be in the file of which a part is guarded.
+_LARGEST_JSON = 64 * 1024 * 1024
+_PART = ".json#"
 
 
 def fingerprints(paths: Iterable[str]) -> dict[str, str]:
-    """Return what each path is now: a digest of its content, or of its listing for a folder; never raises."""
-    return {path: _fingerprint(Path(path)) for path in paths}
+    """Return what each path is now: a digest of its content, of all files' for a folder or pattern; never raises."""
+    return {path: _fingerprint(path) for path in paths}
 
 
 def changed(before: Mapping[str, str]) -> tuple[str, ...]:
@@ -28,30 +40,71 @@ def changed(before: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(path for path, was in before.items() if now[path] != was)
 
 
-def _fingerprint(path: Path) -> str:
+def _fingerprint(text: str) -> str:
+    path = Path(text)
     try:
+        if _PART in text:
+            file, _, keys = text.rpartition("#")
+            return _digest_of_part(Path(file), keys.split("."))
+        if "*" in text and not path.exists():
+            found = glob.iglob(text, recursive=True, include_hidden=True)  # noqa: PTH207 - Path.glob needs a folder
+            return _digest_of_all(map(Path, found))
         if path.is_dir():
-            return _digest(repr(_listing(path)).encode("utf-8", "surrogateescape"))
-        facts = path.stat()
-        if facts.st_size > _READ_BYTES:
-            return f"{facts.st_size} bytes at {facts.st_mtime_ns}"
-        return _digest(path.read_bytes())
+            return _digest_of_all(_files(path))
+        return _of_file(path, room=_READ_BYTES)[0]
     except FileNotFoundError:
         return MISSING
     except OSError as error:
         return f"unreadable ({error.errno})"
 
 
-def _listing(folder: Path) -> list[tuple[str, int, int]]:
-    found: list[tuple[str, int, int]] = []
+def _of_file(path: Path, *, room: int) -> tuple[str, int]:
+    """Return what a file is, and how many bytes of it were read."""
+    facts = path.stat()
+    if not path.is_file() or facts.st_size > min(room, _READ_BYTES):
+        return f"{facts.st_size} bytes at {facts.st_mtime_ns}", 0
+    return _digest(path.read_bytes()), facts.st_size
+
+
+def _digest_of_all(files: Iterable[Path]) -> str:
+    found: list[tuple[str, str]] = []
+    room = _READ_BYTES_OF_FOLDER
+    for path in sorted(islice(files, _LARGEST_FOLDER)):
+        try:
+            what, read = _of_file(path, room=room)
+            room -= read
+        except OSError as error:  # one that can't be read must not hide the others
+            what = f"unreadable ({error.errno})"
+        found.append((str(path), what))
+    return _digest(repr(found).encode("utf-8", "surrogateescape"))
+
+
+def _files(folder: Path) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         folders.sort()
-        for name in sorted(names):
-            facts = (Path(place) / name).lstat()
-            found.append((str(Path(place) / name), facts.st_size, facts.st_mtime_ns))
-            if len(found) >= _LARGEST_FOLDER:
-                return found
-    return found
+        yield from (Path(place) / name for name in sorted(names))
+
+
+def _digest_of_part(file: Path, keys: list[str]) -> str:
+    with file.open("rb") as opened:
+        data = opened.read(_LARGEST_JSON)
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return "no JSON"
+    return _digest(json.dumps(_part(document, keys), sort_keys=True).encode())
+
+
+def _part(value: Any, keys: list[str]) -> Any:
+    """Return what is at ``keys``, of which ``*`` is any; None for nothing there, also where an empty table is."""
+    if not keys:
+        return value or None
+    if not isinstance(value, dict):
+        return None
+    key, *rest = keys
+    if key != "*":
+        return _part(value.get(key), rest)
+    return {name: part for name, item in value.items() if (part := _part(item, rest)) is not None} or None
 
 
 def _digest(data: bytes) -> str:

@@ -1,5 +1,7 @@
 """What a worker does to the person's own settings is seen."""
 
+import json
+import os
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,57 @@ def test_what_is_taken_away_or_cannot_be_read_is_seen(tmp_path: Path) -> None:
     file.symlink_to(file)
     assert changed(before) == (str(file),)
     assert changed({}) == ()
+
+
+def test_a_change_that_keeps_size_and_time_is_seen_in_a_folder(tmp_path: Path) -> None:
+    file = tmp_path / "hooks" / "mine.sh"
+    file.parent.mkdir()
+    file.write_text("echo good")
+    facts = file.stat()
+    before = fingerprints([str(tmp_path / "hooks")])
+    file.write_text("echo evil")
+    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert changed(before) == (str(tmp_path / "hooks"),)
+
+
+def test_a_folder_that_was_only_touched_is_what_it_was(tmp_path: Path) -> None:
+    (tmp_path / "mine.sh").write_text("echo good")
+    before = fingerprints([str(tmp_path)])
+    os.utime(tmp_path / "mine.sh", ns=(1, 1))
+    assert changed(before) == ()
+
+
+@pytest.mark.parametrize("name", ["hooks.json", "cache/a/hooks/hooks.json", "cache/.a/hooks.json"])
+def test_of_a_pattern_only_what_fits_counts(tmp_path: Path, name: str) -> None:
+    pattern = str(tmp_path / "plugins" / "**" / "hooks.json")
+    before = fingerprints([pattern])
+    file = tmp_path / "plugins" / name
+    file.parent.mkdir(parents=True)
+    (file.parent / "known.json").write_text("{}")
+    assert changed(before) == ()
+    file.write_text("{}")
+    assert changed(before) == (pattern,)
+    before = fingerprints([pattern])
+    file.write_text("[]")
+    assert changed(before) == (pattern,)
+
+
+def test_of_a_file_that_the_cli_keeps_writing_only_the_named_part_counts(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    parts = [f"{file}#mcpServers", f"{file}#projects.*.mcpServers"]
+    mine = {"a": {"command": "a"}}
+    file.write_text(json.dumps({"starts": 1, "mcpServers": mine}))
+    before = fingerprints(parts)
+    file.write_text(json.dumps({"starts": 2, "projects": {"/p": {"mcpServers": {}, "seen": 1}}, "mcpServers": mine}))
+    assert changed(before) == ()
+    file.write_text(json.dumps({"mcpServers": mine, "projects": {"/p": {"mcpServers": mine}}}))
+    assert changed(before) == (parts[1],)
+    file.write_text(json.dumps({"mcpServers": {"a": {"command": "evil"}}}))
+    assert changed(before) == (parts[0],)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"mcpServers": 1}', "[" * 100_000])
+def test_a_part_of_what_is_no_such_json_is_no_traceback(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "state.json"
+    file.write_text(content)
+    assert changed(fingerprints([f"{file}#mcpServers", f"{file}#projects.*.mcpServers"])) == ()
