@@ -203,6 +203,8 @@ def _notes_on_work(facts: JudgeInput, *, ok: bool) -> list[Note]:
         )
     if made is not None and made.truncated:
         notes.append(Note("tree-not-all-seen", made.unseen or _TOO_LARGE))
+    if made is not None and made.only_ignored:
+        notes.append(Note("only-ignored-files", "git ignores every file that changed"))
     if made is not None and made.gone:
         notes.append(Note("folder-gone", "the working folder is gone, or another one is in its place"))
     return notes

@@ -52,7 +52,7 @@ class DeliverableFacts:
     ``attribution`` ``shared``: others worked in the tree at the same time, so only what the worker's own edit events or
     declared files name is listed, and ``unattributed`` counts the rest. ``truncated``: not all of the tree was seen, for
     the reason ``unseen`` where it is not its size. ``gone``: the folder is not there any more, or another one is in its
-    place; then nothing else is told.
+    place; then nothing else is told. ``only_ignored``: git ignores every path that changed.
     """
 
     created: tuple[str, ...] = ()
@@ -66,6 +66,7 @@ class DeliverableFacts:
     unattributed: int = 0
     unseen: str = ""
     gone: bool = False
+    only_ignored: bool = False
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -139,12 +140,15 @@ def compare(before: TreeSnapshot, after: TreeSnapshot) -> DeliverableFacts:
     created: set[str] = set()
     modified: set[str] = set()
     deleted: set[str] = set()
+    only_ignored = True
     for path in {*before.entries, *after.entries}:
         old, new = before.entries.get(path), after.entries.get(path, MISSING)
         if old is None:
             old = _unseen(path, before, after)
-        if old.same_as(new):
+        ignored = "!!" in (before.states.get(path), after.states.get(path))
+        if old.same_as(new) or (ignored and old.same_size(new)):
             continue
+        only_ignored = only_ignored and ignored
         group = deleted if new.kind == "missing" else created if old.kind == "missing" else modified
         group.add(path)
     return DeliverableFacts(
@@ -156,6 +160,7 @@ def compare(before: TreeSnapshot, after: TreeSnapshot) -> DeliverableFacts:
         is_git=after.is_git,
         truncated=before.truncated or after.truncated,
         unseen=after.unseen,
+        only_ignored=only_ignored and bool(created or modified or deleted) and not after.commits,
     )
 
 
@@ -200,10 +205,12 @@ def _git_entries(tree: GitTree, looker: Looker) -> tuple[dict[str, Entry], dict[
     states: dict[str, str] = {}
 
     def add(path: str, state: str) -> None:
-        entries[path], states[path] = looker.entry(path), state
+        largest = {"largest": marks.HASHED_BYTES} if state == "!!" else {}
+        entries[path], states[path] = looker.entry(path, **largest), state
 
     def add_folder(folder: str, state: str, names: frozenset[str], suffixes: tuple[str, ...]) -> None:
-        for path, entry in looker.walk(folder.rstrip("/"), names=names, suffixes=suffixes):
+        largest = {"largest": marks.HASHED_BYTES} if state == "!!" else {}
+        for path, entry in looker.walk(folder.rstrip("/"), names=names, suffixes=suffixes, **largest):
             entries[path], states[path] = entry, state
 
     for state, path in tree.status():

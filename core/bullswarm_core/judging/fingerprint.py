@@ -61,6 +61,11 @@ class Entry:
             return self.digest == other.digest
         return self.same_stat(other)
 
+    def same_size(self, other: Entry) -> bool:
+        """Tell whether nothing but times sets two files apart: equal size, and bytes that were not read both times."""
+        both = self.kind == other.kind == "file" and self.executable == other.executable
+        return both and self.size == other.size and None in (self.digest, other.digest)
+
     def same_stat(self, other: Entry) -> bool:
         """Tell whether size, times and inode are equal."""
         mine = (self.kind, self.size, self.mtime_ns, self.ctime_ns, self.inode, self.executable)
@@ -102,8 +107,11 @@ class Looker:
     known_at_ns: int = 0
     left_out: tuple[str, ...] = ()
 
-    def entry(self, path: str) -> Entry:
-        """Return the fingerprint of ``path`` (relative to the root); what can't be looked at is missing."""
+    def entry(self, path: str, *, largest: int = _LARGEST_HASHED) -> Entry:
+        """Return the fingerprint of ``path`` (relative to the root); what can't be looked at is missing.
+
+        The bytes of a file beyond ``largest`` are not read.
+        """
         full = f"{self.root}/{path}"
         try:
             found = os.lstat(full)
@@ -117,9 +125,11 @@ class Looker:
         earlier = self.known.get(path)
         if earlier and earlier.same_stat(entry) and entry.ctime_ns < self.known_at_ns - RACY_NS:
             return earlier
-        return replace(entry, digest=self._digest(full, entry.size))
+        return replace(entry, digest=self._digest(full, entry.size, largest))
 
-    def walk(self, folder: str, *, names: frozenset[str], suffixes: tuple[str, ...]) -> Iterator[tuple[str, Entry]]:
+    def walk(
+        self, folder: str, *, names: frozenset[str], suffixes: tuple[str, ...], largest: int = _LARGEST_HASHED
+    ) -> Iterator[tuple[str, Entry]]:
         """Yield every file under ``folder`` in a fixed order, but for those whose name or suffix is left out.
 
         A ``folder`` that is reached through a symlink is not entered: it lies elsewhere.
@@ -138,7 +148,7 @@ class Looker:
                 elif is_folder:
                     return
                 elif self.budget.take_file():
-                    yield path, self.entry(path)
+                    yield path, self.entry(path, largest=largest)
                 else:
                     return
             pending.extend(reversed(folders))
@@ -148,11 +158,11 @@ class Looker:
         full = f"{self.root}/{path}"
         return any(full == out or full.startswith(f"{out}/") for out in self.left_out)
 
-    def _digest(self, full: str, size: int) -> str | None:
-        if size > _LARGEST_HASHED or size > self.budget.bytes:
+    def _digest(self, full: str, size: int, largest: int) -> str | None:
+        if size > largest or size > self.budget.bytes:
             return None
         self.budget.bytes -= size
-        return _hash(full)
+        return _hash(full, size)
 
 
 def _of_stat(found: os.stat_result) -> Entry:
@@ -175,7 +185,7 @@ def _target(full: str) -> str | None:
         return None
 
 
-def _hash(full: str) -> str | None:
+def _hash(full: str, size: int) -> str | None:
     """Return the digest of a regular file's bytes; None when it can't be read or is no regular file any more."""
     try:
         handle = os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -184,7 +194,7 @@ def _hash(full: str) -> str | None:
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             return None
-        digest, left = hashlib.blake2b(digest_size=16), _LARGEST_HASHED + 1
+        digest, left = hashlib.blake2b(digest_size=16), size + 1
         while left > 0 and (block := os.read(handle, min(left, 1 << 18))):
             digest.update(block)
             left -= len(block)

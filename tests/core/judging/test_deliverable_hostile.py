@@ -10,6 +10,7 @@ import pytest
 from tests.core.judging.cases import verdict
 from tests.core.judging.trees import change, git, make_repository, snapshot
 
+from bullswarm_core.judging import fingerprint
 from bullswarm_core.judging.deliverable import compare, take_snapshot
 from bullswarm_core.workers.spawn import ChildResult, run_child
 
@@ -127,3 +128,33 @@ def test_a_repository_that_is_only_linked_is_walked(repository: Path, committed:
 
     facts = change(repository, work)
     assert (facts.created, facts.modified) == (("nested/new.py",), ("nested/src/main.py",))
+
+
+def test_a_large_ignored_file_counts_by_its_bytes_and_is_named_as_ignored(repository: Path) -> None:
+    (repository / "secret").mkdir()
+    large = repository / "secret/big.db"
+    large.write_bytes(b"a" * (3 << 20))
+    assert not change(repository, lambda: os.utime(large)).produced
+    facts = change(repository, lambda: large.write_bytes(b"a" * (3 << 20) + b"b"))
+    assert facts.modified == ("secret/big.db",) and facts.only_ignored
+    facts = change(repository, lambda: large.write_bytes(b"b" * (3 << 20) + b"b"))
+    assert facts.modified == ("secret/big.db",) and facts.only_ignored
+    assert "only-ignored-files" in {note.kind for note in verdict("build", deliverable=facts).notes}
+
+
+def test_an_ignored_file_beyond_the_budget_is_told_by_its_size(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repository / "run.bin").write_bytes(b"a" * 4096)
+    (repository / ".git/info/exclude").write_text("*.bin\n")
+    monkeypatch.setattr(fingerprint, "HASHED_BYTES", 100)  # no file may be read that is larger
+    assert not change(repository, lambda: os.utime(repository / "run.bin")).produced
+
+
+def test_an_ignored_file_beside_a_tracked_one_needs_no_note(repository: Path) -> None:
+    def work() -> None:
+        (repository / "secret").mkdir()
+        (repository / "secret/key").write_text("x")
+        (repository / "src/main.py").write_text("print(2)\n")
+
+    assert not change(repository, work).only_ignored
