@@ -134,7 +134,7 @@ def working_folder(name: str, *, lane: Lane) -> str:
         )
     if name == HERE and lane != "analyze" and real == Path.home().resolve():
         raise UsageError(
-            f"{real} is your home, no project", hint="say --add-dir ~ if a worker is really to write there"
+            f"{real} is your home, no project", hint="give the folder that the task is about with --add-dir"
         )
     return str(real)
 

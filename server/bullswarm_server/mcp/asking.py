@@ -17,7 +17,7 @@ from bullswarm_core.runs.task import Task
 from bullswarm_core.settings import Settings
 from bullswarm_core.workers.tree import tree_of
 from bullswarm_server.cli.asking import Asked
-from bullswarm_server.cli.task_arguments import PoolNames
+from bullswarm_server.cli.task_arguments import PoolNames, task_file_text
 from bullswarm_server.launch import ROOT_VARIABLE, Origin, refuse_home_in_reach
 from bullswarm_server.machine import why_no_pool
 from bullswarm_server.mcp.arguments import RunArguments, TaskArguments
@@ -105,12 +105,7 @@ def task_text(given: RunArguments) -> str:
     if given.prompt is not None:
         return given.prompt
     file = absolute_file(given.task_file or "", "task_file")
-    try:
-        return file.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"cannot read task_file {file}: {error.strerror}", hint="give a file that exists") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"task_file {file} is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from error
+    return task_file_text(file, what=f"task_file {file}")
 
 
 def _task(given: TaskArguments, cwd: str, prompt: str | None, names: PoolNames, independent: tuple[str, ...]) -> Task:

@@ -165,6 +165,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"task_file": "/etc/passwd"}, "the task is given twice"),
     ({"prompt": None, "task_file": "task.md"}, 'task_file "task.md" is not absolute'),
     ({"prompt": None, "task_file": "/no/such/task.md"}, "cannot read task_file"),
+    ({"prompt": None, "task_file": "/dev/zero"}, "task_file /dev/zero"),
     ({"wait_s": "5"}, "wait_s is '5'"),
     ({"wait_s": -1}, "wait_s is -1"),
     ({"timeout_s": 0}, "timeout_s is 0"),
