@@ -45,7 +45,13 @@ class Task:
     def __post_init__(self) -> None:
         if not self.prompt.strip():
             raise UsageError("the task is empty", hint="say what is to be done, as words, --prompt or --task-file")
-        size = len(self.prompt.encode("utf-8", "surrogateescape"))
+        for what, text in (("the task", self.prompt), ("the folder's name", self.cwd)):
+            # Bytes that are no UTF-8 come in as half a surrogate pair, which no journal and no CLI takes.
+            if any("\ud800" <= letter <= "\udfff" for letter in text):
+                raise UsageError(
+                    f"{what} holds bytes that are not UTF-8", hint="write it in UTF-8, or rename the folder"
+                )
+        size = len(self.prompt.encode())
         if size > MAX_PROMPT_BYTES:
             raise UsageError(
                 f"the task has {size} bytes and may have {MAX_PROMPT_BYTES}",

@@ -47,6 +47,12 @@ def test_an_empty_task_is_refused(prompt: str) -> None:
         Task(prompt=prompt, lane="analyze", cwd="/")
 
 
+@pytest.mark.parametrize("wrong", [{"prompt": "bad \udcff"}, {"cwd": "/tmp/\udcff"}])
+def test_bytes_that_are_no_utf_8_are_refused(wrong: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="holds bytes that are not UTF-8"):
+        Task(**{"prompt": "p", "lane": "analyze", "cwd": "/tmp", **wrong})  # type: ignore[arg-type]
+
+
 def test_a_task_beyond_all_measure_is_refused() -> None:
     with pytest.raises(UsageError, match="the task has"):
         Task(prompt="x" * (MAX_PROMPT_BYTES + 1), lane="analyze", cwd="/")
