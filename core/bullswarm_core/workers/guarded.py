@@ -86,8 +86,11 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _digest_of_part(file: Path, keys: list[str]) -> str:
-    with file.open("rb") as opened:
-        data = opened.read(_LARGEST_JSON)
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(_LARGEST_JSON)
+    except FileNotFoundError:
+        data = b"{}"  # the CLI's first start makes the file, and a file without that part is no change of it
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):

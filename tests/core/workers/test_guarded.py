@@ -90,3 +90,12 @@ def test_a_part_of_what_is_no_such_json_is_no_traceback(tmp_path: Path, content:
     file = tmp_path / "state.json"
     file.write_text(content)
     assert changed(fingerprints([f"{file}#mcpServers", f"{file}#projects.*.mcpServers"])) == ()
+
+
+def test_a_file_that_the_first_start_makes_is_no_change_of_a_part_that_it_lacks(tmp_path: Path) -> None:
+    file = tmp_path / ".claude.json"
+    before = fingerprints([f"{file}#mcpServers", f"{file}#projects.*.mcpServers"])
+    file.write_text('{"numStartups": 1, "projects": {"/p": {"mcpServers": {}}}}')
+    assert changed(before) == ()
+    file.write_text('{"mcpServers": {"evil": {"command": "sh"}}}')
+    assert changed(before) == (f"{file}#mcpServers",)
