@@ -57,10 +57,16 @@ class ConfigFolder:
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """How usage becomes known. ``reader``: it is read; ``declared``: only its windows are known; ``none``: never."""
+    """How usage becomes known. ``reader``: it is read; ``declared``: only its windows are known; ``none``: never.
+
+    ``endpoints`` are the addresses that the reader asks, by name; ``min_interval_sec`` is the least time between two live
+    readings of one account.
+    """
 
     type: Literal["reader", "declared", "none"] = "none"
     windows: tuple[str, ...] = ()
+    endpoints: Mapping[str, str] = field(default_factory=dict)
+    min_interval_sec: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +224,12 @@ def connector_from_json(data: Mapping[str, Any], *, folder: str = "", origin: An
         cost_rank=data.get("costRank", DEFAULT_COST_RANK),
         credential_group=data.get("credentialGroup"),
         last_resort=data.get("lastResort", False),
-        meter=Meter(meter.get("type", "none"), tuple(meter.get("windows", ()))),
+        meter=Meter(
+            meter.get("type", "none"),
+            tuple(meter.get("windows", ())),
+            meter.get("endpoints", {}),
+            meter.get("minIntervalSec", 0.0),
+        ),
         quota_window=subscription.get("quotaWindow"),
         launch_data=data["launch"],
         sign_in=_sign_in(data.get("signIn") or {}),

@@ -36,6 +36,8 @@ def _template(text: str) -> str:
 
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Template = Annotated[str, AfterValidator(_template)]
+# A token goes there: the wire is encrypted, or never leaves this machine.
+Address = Annotated[str, Field(pattern=r"^(https://|http://(127\.0\.0\.1|localhost)[:/])[^\s@]+$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Phrase = Annotated[str, Field(min_length=4)]
@@ -53,6 +55,8 @@ class _Part(BaseModel):
 class MeterPart(_Part):
     type: Literal["reader", "declared", "none"]
     windows: tuple[Literal["5h", "daily", "weekly", "monthly"], ...] = ()
+    endpoints: dict[Annotated[str, Field(pattern=r"^[a-z][A-Za-z]*$")], Address] = {}
+    min_interval_sec: Annotated[float, Field(ge=0, le=86400)] = 0.0
 
 
 class SubscriptionPart(_Part):

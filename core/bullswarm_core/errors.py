@@ -63,7 +63,19 @@ class LockTimeoutError(BullswarmError):
 
 
 class MeterError(BullswarmError):
-    """A usage reading that could not be had."""
+    """A usage reading that could not be had.
+
+    ``kind`` is ``sign-in`` (no usable token: open the CLI), ``refused`` (the vendor said no), ``limited`` (asked too
+    often), ``unreachable``, ``unreadable`` (an answer that makes no sense) or ``unsupported``. ``retry_after_sec`` is how
+    long the vendor asked us to wait; None where it named no time.
+    """
+
+    def __init__(
+        self, message: str, *, kind: str = "unreadable", retry_after_sec: float | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.kind = kind
+        self.retry_after_sec = retry_after_sec
 
 
 class RunConflictError(BullswarmError):

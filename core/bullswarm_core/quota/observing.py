@@ -1,0 +1,53 @@
+"""What a source told of an account's quota windows, and what a provider's reader needs to ask one.
+
+A provider that can be read has two functions in its provider.py, both taking a :class:`MeterContext`:
+``passive_readings`` returns what lies about on this machine free of charge (files that the CLI wrote, newest or not);
+``live_reading`` asks the CLI or the vendor's endpoint, once. Neither refreshes a token, writes a file of another program,
+starts a paid turn or opens a window (design D10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from bullswarm_core.pools import Window
+from bullswarm_core.values import dataclass, field
+
+if TYPE_CHECKING:
+    from bullswarm_core.connector import PoolProfile
+
+Fetch = Callable[[str, Mapping[str, str]], Any]
+"""Asks one URL with these headers and returns the JSON of the answer; raises MeterError, which never holds a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The windows of one account as one source told them at ``captured_at``, the moment the vendor said so.
+
+    ``read_by`` names the source in a few words, for people: ``status line``, ``rollout``, ``app-server``, ``usage endpoint``.
+    ``overage`` True says that work beyond the included quota is switched on and would be billed: the pool stops at
+    100 % all the same. None is unknown, as with ``plan``.
+    """
+
+    captured_at: datetime
+    windows: tuple[Window, ...] = ()
+    read_by: str = ""
+    plan: str | None = None
+    overage: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MeterContext:
+    """What a reader may use: the pool, the variables of its CLI's environment, a clock and a way to ask a URL.
+
+    ``endpoints`` are full addresses by name, from the packaged connector or the person's home and from nowhere else: a
+    token is never sent to an address that a project or the environment names (design D10).
+    """
+
+    profile: PoolProfile
+    environ: Mapping[str, str]
+    now: datetime
+    fetch: Fetch
+    endpoints: Mapping[str, str] = field(default_factory=dict)
