@@ -130,7 +130,7 @@ def test_a_session_is_told_a_pin_refused_the_caller_handed_over_the_verdict_told
 
 def test_without_delegation_the_agents_own_subagent_works(make_machine: MachineMaker, caller: Setup) -> None:
     machine = make_machine(caller, [])
-    machine.turns[:] = [_subagent_or_its_work(caller), say("Thanks.")]
+    machine.turns[:] = [_subagent_or_its_work(caller), _thanks_after_the_subtask(machine)]
     prepare(machine)
     assert machine.bullswarm("pools").returncode == 0
     session(machine)
@@ -249,6 +249,16 @@ def _listed(machine: Machine) -> list[dict[str, Any]]:
 
 def _subagent_or_its_work(setup: Setup) -> Any:
     return lambda request: say(OWN_WORDS) if "SUBTASK" in request.prompt else subagent(setup)
+
+
+def _thanks_after_the_subtask(machine: Machine) -> Any:
+    """Codex's subagent works beside the conversation, and `codex exec` ends with the conversation, asked or not yet."""
+
+    def answer(_: Any) -> Answer:
+        machine.model.wait_for_prompt("SUBTASK")
+        return say("Thanks.")
+
+    return answer
 
 
 def _calls(machine: Machine) -> list[str]:

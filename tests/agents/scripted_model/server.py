@@ -89,6 +89,13 @@ class ScriptedModel:
                     return False
         return True
 
+    def wait_for_prompt(self, words: str, *, timeout: float = 20.0) -> bool:
+        """Wait until a prompt with these words has arrived; False when `timeout` seconds pass first."""
+        with self._arrived:
+            return self._arrived.wait_for(
+                lambda: any(words in request.prompt for request in self.requests if is_prompt(request)), timeout
+            )
+
     def close(self) -> None:
         """Let hanging requests go and end every thread; closing twice does no harm."""
         self.released.set()

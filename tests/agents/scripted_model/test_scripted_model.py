@@ -185,3 +185,13 @@ def test_a_fault_in_a_script_is_raised_on_leaving() -> None:
 
     with pytest.raises(LookupError, match="no such turn"), ScriptedModel([broken]) as model, pytest.raises(OSError):
         ask(model.url, CHAT, messages=[user("go")])
+
+
+def test_a_prompt_is_waited_for_by_its_words() -> None:
+    with ScriptedModel([say("Done.")]) as model:
+        assert not model.wait_for_prompt("the task", timeout=0.01)
+        asking = threading.Thread(target=ask, args=(model.url, MESSAGES), kwargs=asks(MESSAGES, [user("Do the task")]))
+        asking.start()
+        assert model.wait_for_prompt("the task")
+        assert not model.wait_for_prompt("another task", timeout=0.01)
+        asking.join()
