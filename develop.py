@@ -50,15 +50,15 @@ def check() -> int:
 
     The measurements come last and don't count: a busy machine must not turn a ratio into a failure.
     """
-    # A file's tests share machines, so files are what is spread; most of the time of these tests is waiting. One more try: they
-    # run real programs against clocks, and a fault fails twice where a busy machine fails once.
-    agents = ["tests/agents", "--require-real-clis", "-n", "3", "--dist", "loadscope", "--reruns", "1"]
+    # A file's tests share machines, so files are what is spread; most of the time of these tests is waiting. Two more tries,
+    # each of them named: they run real programs against clocks, and a fault fails always where a busy machine fails once.
+    agents = ["tests/agents", "--require-real-clis", "-n", "3", "--dist", "loadscope", "--reruns", "2", "-rR"]
     steps: list[tuple[str, list[str]]] = [
         ("format", ["ruff", "format", "--check", "."]),
         ("lint", ["ruff", "check", "."]),
         ("types", ["mypy", "."]),
         ("import rules", [str(ENVIRONMENT / "bin" / "lint-imports")]),
-        ("unit tests", ["pytest", *UNIT_TESTS, "-n", "2", "--reruns", "1"]),
+        ("unit tests", ["pytest", *UNIT_TESTS, "-n", "2", "--reruns", "1", "-rR"]),
         ("agent CLIs", [str(ROOT / "tests" / "agents" / "install.py")]),
         ("tests on the agent CLIs", ["pytest", *agents]),
         (MEASUREMENTS, ["pytest", "tests/benchmarks", "-s"]),
