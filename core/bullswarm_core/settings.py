@@ -7,17 +7,30 @@ loads the file anew under the lock, touches only its own keys, and replaces the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
-from bullswarm_core.connector import SANDBOXES, Sandbox
 from bullswarm_core.errors import StateError
 from bullswarm_core.home import Home, file_lock, read_json, write_json
-from bullswarm_core.pools import EFFORTS, Effort
+from bullswarm_core.pools import Effort
+from bullswarm_core.settings_reader import Reader
+from bullswarm_core.settings_values import (
+    NOTHING,
+    QUOTA_WINDOWS,
+    Assignment,
+    PoolChoice,
+    QuotaWindow,
+    ReasoningLayers,
+    RungChoice,
+    Subscription,
+)
 from bullswarm_core.values import dataclass
-from bullswarm_core.wire import parse_iso
+
+__all__ = [
+    "DEFAULT_DEPTH_LIMIT", "DEFAULT_INFLIGHT_PENALTY_PCT", "DEFAULT_POLICY", "DEFAULT_TOTAL_LIMIT", "QUOTA_WINDOWS",
+    "VERSION", "Assignment", "Document", "PoolChoice", "QuotaWindow", "ReasoningLayers", "RungChoice", "Settings",
+    "Subscription", "settings_from", "update_settings",
+]  # fmt: skip
 
 VERSION = 1
 DEFAULT_DEPTH_LIMIT = 2
@@ -25,46 +38,7 @@ DEFAULT_TOTAL_LIMIT = 1000
 DEFAULT_INFLIGHT_PENALTY_PCT = 3.0
 DEFAULT_POLICY = "pace"
 
-QUOTA_WINDOWS = ("weekly", "monthly")
-
-_NOTHING: Mapping[Any, Any] = MappingProxyType({})
-
 Document = dict[str, Any]
-QuotaWindow = Literal["weekly", "monthly"]
-
-
-@dataclass(frozen=True, slots=True)
-class PoolChoice:
-    """What the person decided about one pool; every default is what holds when nothing was decided."""
-
-    enabled: bool = True
-    sandbox: Sandbox = "workspace"
-    worker_inherits_config: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RungChoice:
-    """The model and reasoning level set for one tier of a pool; ``free`` None leaves that to the model's name."""
-
-    model: str | None = None
-    reasoning: str | None = None
-    free: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """The pool (and model) that the person prefers for a tier, among the pools that can take the task."""
-
-    pool: str
-    model: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """What the person declared about a plan: which window paces it, and one moment at which it resets."""
-
-    quota_window: QuotaWindow | None = None
-    resets_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +49,13 @@ class Settings:
     """
 
     configured: bool = False
-    pools: Mapping[str, PoolChoice] = _NOTHING
-    rungs: Mapping[str, Mapping[Effort, RungChoice]] = _NOTHING
-    assignments: Mapping[Effort, Assignment] = _NOTHING
-    subscriptions: Mapping[str, Subscription] = _NOTHING
+    pools: Mapping[str, PoolChoice] = NOTHING
+    rungs: Mapping[str, Mapping[Effort, RungChoice]] = NOTHING
+    assignments: Mapping[Effort, Assignment] = NOTHING
+    subscriptions: Mapping[str, Subscription] = NOTHING
     excluded_models: frozenset[str] = frozenset()
+    disabled_models: Mapping[str, frozenset[str]] = NOTHING
+    reasoning: ReasoningLayers = ReasoningLayers()
     depth_limit: int = DEFAULT_DEPTH_LIMIT
     total_limit: int = DEFAULT_TOTAL_LIMIT
     inflight_penalty_pct: float = DEFAULT_INFLIGHT_PENALTY_PCT
@@ -123,7 +99,7 @@ def update_settings(home: Home, change: Callable[[Document], None]) -> Settings:
 
 def settings_from(document: Any, *, file: Path) -> Settings:
     """Read the decisions in the content of a state.json; raise StateError with the ``file`` and field that is wrong."""
-    read = _Reader(file)
+    read = Reader(file)
     root = read.mapping(document, "")
     _check_version(root.get("version", VERSION), file)
     strategy = read.mapping(root.get("strategy"), "strategy")
@@ -134,7 +110,9 @@ def settings_from(document: Any, *, file: Path) -> Settings:
         rungs=read.rungs(strategy),
         assignments=read.assignments(strategy.get("assignments")),
         subscriptions=read.entries(strategy.get("subscriptions"), "strategy.subscriptions", read.subscription),
-        excluded_models=read.names(strategy.get("excludedModels"), "strategy.excludedModels"),
+        excluded_models=read.excluded(strategy),
+        disabled_models=read.models_by_pool(strategy.get("disabledModels"), "strategy.disabledModels"),
+        reasoning=read.reasoning(strategy),
         depth_limit=read.whole(config.get("depthLimit"), "config.depthLimit", DEFAULT_DEPTH_LIMIT),
         total_limit=read.whole(config.get("totalLimit"), "config.totalLimit", DEFAULT_TOTAL_LIMIT),
         inflight_penalty_pct=read.number(
@@ -152,132 +130,3 @@ def _check_version(version: Any, file: Path) -> None:
             f"{file} has version {version}, and this program knows version {VERSION}", hint="update bullswarm"
         )
     raise StateError(f"{file} field version: {version!r} is not {VERSION}", hint="correct it, or move the file aside")
-
-
-class _Reader:
-    """Reads values of one file and names the field of the first one that cannot be what it should be."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-
-    def fail(self, place: str, value: Any, wanted: str) -> StateError:
-        field_name = f" field {place}" if place else ""
-        return StateError(
-            f"{self._file}{field_name}: {value!r} is not {wanted}", hint="correct it; nothing was changed"
-        )
-
-    def mapping(self, value: Any, place: str) -> Mapping[str, Any]:
-        if value is None and place:
-            return {}
-        if not isinstance(value, dict):
-            raise self.fail(place, value, "a JSON object")
-        return value
-
-    def entries(self, value: Any, place: str, read: Callable[[Mapping[str, Any], str], Any]) -> dict[str, Any]:
-        found = self.mapping(value, place)
-        return {name: read(self.mapping(entry, f"{place}.{name}"), f"{place}.{name}") for name, entry in found.items()}
-
-    def text(self, value: Any, place: str) -> str | None:
-        if value is None or (isinstance(value, str) and value):
-            return value
-        raise self.fail(place, value, "a non-empty text")
-
-    def flag(self, value: Any, place: str) -> bool | None:
-        if value is None or isinstance(value, bool):
-            return value
-        raise self.fail(place, value, "true or false")
-
-    def number(self, value: Any, place: str, default: float) -> float:
-        if value is None:
-            return default
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-            raise self.fail(place, value, "a number of 0 or more")
-        return float(value)
-
-    def whole(self, value: Any, place: str, default: int) -> int:
-        if value is None:
-            return default
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self.fail(place, value, "a whole number of 0 or more")
-        return value
-
-    def choice(self, value: Any, place: str, choices: tuple[str, ...]) -> Any:
-        if value is None or value in choices:
-            return value
-        raise self.fail(place, value, "one of " + ", ".join(choices))
-
-    def names(self, value: Any, place: str) -> frozenset[str]:
-        if value is None:
-            return frozenset()
-        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-            raise self.fail(place, value, "a list of model names")
-        return frozenset(value)
-
-    def pool_choice(self, entry: Mapping[str, Any], place: str) -> PoolChoice:
-        enabled = self.flag(entry.get("enabled"), f"{place}.enabled")
-        return PoolChoice(
-            enabled=True if enabled is None else enabled,
-            sandbox=self.choice(entry.get("sandbox"), f"{place}.sandbox", SANDBOXES) or "workspace",
-            worker_inherits_config=bool(self.flag(entry.get("workerInheritsConfig"), f"{place}.workerInheritsConfig")),
-        )
-
-    def subscription(self, entry: Mapping[str, Any], place: str) -> Subscription:
-        window = entry.get("quotaWindow")
-        return Subscription(
-            quota_window=None if window == "unknown" else self.choice(window, f"{place}.quotaWindow", QUOTA_WINDOWS),
-            resets_at=self.moment(entry.get("resetsAt"), f"{place}.resetsAt"),
-        )
-
-    def moment(self, value: Any, place: str) -> datetime | None:
-        if value is None or value == "unknown":
-            return None
-        try:
-            return parse_iso(value)
-        except (TypeError, ValueError) as error:
-            raise self.fail(place, value, "an ISO-8601 time such as 2026-03-01T00:00:00Z") from error
-
-    def assignments(self, value: Any) -> dict[Effort, Assignment]:
-        found: dict[Effort, Assignment] = {}
-        entries = self.mapping(value, "strategy.assignments")
-        for tier in EFFORTS:
-            place = f"strategy.assignments.{tier}"
-            entry = self.mapping(entries.get(tier), place)
-            # Only a person's own assignment is a preference; earlier programs also pinned tiers by themselves.
-            pool = self.text(entry.get("pool"), f"{place}.pool")
-            if pool is not None and entry.get("source") == "user":
-                found[tier] = Assignment(pool, self.text(entry.get("model"), f"{place}.model"))
-        return found
-
-    def rungs(self, strategy: Mapping[str, Any]) -> dict[str, Mapping[Effort, RungChoice]]:
-        found: dict[str, dict[Effort, RungChoice]] = {}
-        older = self.mapping(strategy.get("modelTiers"), "strategy.modelTiers")
-        for pool, models in older.items():
-            self._older_rungs(self.mapping(models, f"strategy.modelTiers.{pool}"), pool, found)
-        newer = self.mapping(strategy.get("rungs"), "strategy.rungs")
-        for pool, tiers in newer.items():
-            for tier, entry in self.mapping(tiers, f"strategy.rungs.{pool}").items():
-                place = f"strategy.rungs.{pool}.{tier}"
-                if tier not in EFFORTS:
-                    raise self.fail(place, tier, "one of " + ", ".join(EFFORTS))
-                if entry is not None:
-                    found.setdefault(pool, {})[tier] = self._rung(self.mapping(entry, place), place)
-        return dict(found)
-
-    def _rung(self, entry: Mapping[str, Any], place: str) -> RungChoice:
-        return RungChoice(
-            model=self.text(entry.get("model"), f"{place}.model"),
-            reasoning=self.text(entry.get("reasoning"), f"{place}.reasoning"),
-            free=self.flag(entry.get("free"), f"{place}.free"),
-        )
-
-    def _older_rungs(self, models: Mapping[str, Any], pool: str, found: dict[str, dict[Effort, RungChoice]]) -> None:
-        """Read ``{model: [tiers]}`` of the reference program; of two models on one tier the first counts."""
-        for model, tiers in models.items():
-            place = f"strategy.modelTiers.{pool}.{model}"
-            if not isinstance(tiers, list):
-                raise self.fail(place, tiers, "a list of tiers")
-            rungs = found.setdefault(pool, {})
-            for tier in tiers:
-                if tier not in EFFORTS:
-                    raise self.fail(place, tier, "one of " + ", ".join(EFFORTS))
-                rungs.setdefault(tier, RungChoice(model=model))

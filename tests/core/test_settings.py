@@ -16,6 +16,7 @@ from bullswarm_core.home import Home, read_json, write_json
 from bullswarm_core.settings import (
     Assignment,
     PoolChoice,
+    ReasoningLayers,
     RungChoice,
     Settings,
     Subscription,
@@ -89,12 +90,46 @@ def test_the_decisions_of_a_full_file(home: Home) -> None:
     assert settings.assignments == {"high": Assignment("grok", "grok-4")}
     assert settings.excluded_models == {"gpt-5"}
     assert settings.subscriptions == {
-        "grok": Subscription("monthly", datetime(2026, 1, 31, 10, tzinfo=UTC)),
+        "grok": Subscription("monthly", datetime(2026, 1, 31, 10, tzinfo=UTC), plan="pro"),
         "codex": Subscription(None, None),
     }
     assert settings.depth_limit == 3
     assert settings.inflight_penalty_pct == 0
     assert settings.routing_policy == "classic"
+
+
+def test_what_the_person_keeps_allows_and_sets_of_reasoning() -> None:
+    settings = settings_from(
+        {
+            "pools": {"codex": {"allowBilling": True}, "grok": {"allowBilling": None}},
+            "strategy": {
+                "subscriptions": {"codex": {"reservePct": 12.5, "plan": "plus"}},
+                "disabledModels": {"codex": ["gpt-mini"]},
+                "reasoning": {
+                    "tiers": {"high": "xhigh", "low": None},
+                    "pools": {"codex": {"medium": "low"}},
+                    "models": {"codex": {"gpt-5": {"high": "default"}}},
+                },
+                "recommendedReasoning": {"grok": {"low": "minimal"}},
+            },
+        },
+        file=FILE,
+    )
+    assert settings.pool("codex").billing_granted
+    assert not settings.pool("grok").billing_granted
+    assert settings.subscriptions["codex"] == Subscription(plan="plus", reserve_pct=12.5)
+    assert settings.disabled_models == {"codex": {"gpt-mini"}}
+    assert settings.reasoning == ReasoningLayers(
+        tiers={"high": "xhigh"},
+        pools={"codex": {"medium": "low"}},
+        models={"codex": {"gpt-5": {"high": "default"}}},
+        recommended={"grok": {"low": "minimal"}},
+    )
+
+
+def test_disabled_models_as_a_plain_list_are_run_by_no_pool() -> None:
+    settings = settings_from({"strategy": {"disabledModels": ["a"], "excludedModels": ["b"]}}, file=FILE)
+    assert (settings.excluded_models, settings.disabled_models) == ({"a", "b"}, {})
 
 
 def test_a_model_that_is_on_no_tier_leaves_the_pool_without_rungs() -> None:
@@ -128,6 +163,23 @@ def test_a_model_that_is_on_no_tier_leaves_the_pool_without_rungs() -> None:
         ({"strategy": {"subscriptions": {"codex": {"quotaWindow": "yearly"}}}}, "is not one of weekly, monthly"),
         ({"strategy": {"subscriptions": {"codex": {"resetsAt": "soon"}}}}, "'soon' is not an ISO-8601 time"),
         ({"strategy": {"subscriptions": {"codex": {"resetsAt": 5}}}}, "field strategy.subscriptions.codex.resetsAt"),
+        ({"strategy": {"subscriptions": {"codex": {"plan": 20}}}}, "field strategy.subscriptions.codex.plan"),
+        ({"strategy": {"subscriptions": {"codex": {"reservePct": 101}}}}, "101 is not a percentage from 0 to 100"),
+        ({"strategy": {"subscriptions": {"codex": {"reservePct": -1}}}}, "strategy.subscriptions.codex.reservePct"),
+        ({"strategy": {"subscriptions": {"codex": {"reservePct": True}}}}, "strategy.subscriptions.codex.reservePct"),
+        ({"pools": {"codex": {"allowBilling": "yes"}}}, "field pools.codex.allowBilling: 'yes' is not true or false"),
+        ({"strategy": {"disabledModels": {"codex": "gpt"}}}, "field strategy.disabledModels.codex"),
+        ({"strategy": {"disabledModels": "gpt"}}, "field strategy.disabledModels"),
+        ({"strategy": {"disabledModels": [3]}}, "field strategy.disabledModels"),
+        ({"strategy": {"reasoning": []}}, "field strategy.reasoning"),
+        ({"strategy": {"reasoning": {"tiers": {"huge": "low"}}}}, "field strategy.reasoning.tiers.huge"),
+        ({"strategy": {"reasoning": {"tiers": {"high": 3}}}}, "field strategy.reasoning.tiers.high"),
+        ({"strategy": {"reasoning": {"pools": {"codex": "low"}}}}, "field strategy.reasoning.pools.codex"),
+        (
+            {"strategy": {"reasoning": {"models": {"codex": {"gpt": {"high": ""}}}}}},
+            "field strategy.reasoning.models.codex.gpt.high",
+        ),
+        ({"strategy": {"recommendedReasoning": {"codex": {"x": "low"}}}}, "strategy.recommendedReasoning.codex.x"),
     ],
 )
 def test_a_wrong_value_is_named_and_neither_read_nor_overwritten(home: Home, document: object, place: str) -> None:

@@ -97,7 +97,12 @@ def test_assignments_subscriptions_and_exclusions(ask: Ask, context: CommandCont
     }
     document = json.loads(ask("show", "--json"))
     assert document["schemaVersion"] == "bullswarm.strategy.v1"
-    assert document["subscriptions"]["codex"] == {"quotaWindow": "monthly", "resetsAt": "2026-01-31T08:00:00Z"}
+    assert document["subscriptions"]["codex"] == {
+        "quotaWindow": "monthly",
+        "resetsAt": "2026-01-31T08:00:00Z",
+        "plan": None,
+        "reservePct": 0,
+    }
     assert document["excludedModels"] == ["gpt-5"]
     ask("clear-assignment", "high")
     ask("include-model", "gpt-5")
@@ -144,6 +149,11 @@ def test_a_wrong_call_changes_nothing(ask: Ask, context: CommandContext, words: 
         ["set-rung", "codex", "high", "--model", " "],
         ["exclude-model", ""],
         ["set-subscription", "codex", "--quota-window", "yearly"],
+        ["set-subscription", "codex", "--reserve", "101"],
+        ["set-subscription", "codex", "--reserve", "nan"],
+        ["set-subscription", "codex", "--reserve", "-1"],
+        ["set-subscription", "codex", "--plan", ""],
+        ["set-provider", "codex", "--allow-billing", "maybe"],
     ],
 )
 def test_bad_arguments_exit_2(ask: Ask, context: CommandContext, words: list[str]) -> None:
@@ -159,6 +169,12 @@ CHANGES = [
         "set-provider codex --sandbox full --inherits-config on",
         "codex is now sandbox full, inherits-config on",
         "codex is sandbox full, inherits-config on already",
+    ),
+    ("set-provider codex --allow-billing on", "codex is now allow-billing on", "codex is allow-billing on already"),
+    (
+        "set-subscription codex --plan plus --reserve 20",
+        "the plan of codex has name plus, reserve 20 %",
+        "the plan of codex has name plus, reserve 20 % already",
     ),
     (
         "set-rung codex high --model gpt-5",

@@ -57,12 +57,18 @@ def _set_provider(options: Options, context: CommandContext) -> None:
         "enabled": None if options.state is None else options.state == "on",
         "sandbox": options.sandbox,
         "workerInheritsConfig": None if options.inherits_config is None else options.inherits_config == "on",
+        "allowBilling": None if options.allow_billing is None else options.allow_billing == "on",
     }
     wanted = {key: value for key, value in wanted.items() if value is not None}
     if not wanted:
-        raise UsageError("nothing to set", hint="give on, off, --sandbox or --inherits-config")
+        raise UsageError("nothing to set", hint="give on, off, --sandbox, --inherits-config or --allow-billing")
     pool_id = _pool_id(options.pool, context)
-    said = {"": options.state, "sandbox ": options.sandbox, "inherits-config ": options.inherits_config}
+    said = {
+        "": options.state,
+        "sandbox ": options.sandbox,
+        "inherits-config ": options.inherits_config,
+        "allow-billing ": options.allow_billing,
+    }
     now = ", ".join(f"{name}{value}" for name, value in said.items() if value)
 
     def change(state: Document) -> None:
@@ -143,14 +149,18 @@ def _set_subscription(options: Options, context: CommandContext) -> None:
         wanted["quotaWindow"] = options.quota_window
     if options.resets_at is not None:
         wanted["resetsAt"] = _declared_reset(options.resets_at)
+    if options.plan is not None:
+        wanted["plan"] = options.plan
+    if options.reserve is not None:
+        wanted["reservePct"] = options.reserve
     if not wanted:
-        raise UsageError("nothing to set", hint="give --quota-window, --resets-at or both")
+        raise UsageError("nothing to set", hint="give --plan, --quota-window, --resets-at or --reserve")
 
     def change(state: Document) -> None:
         _section(state, "strategy", "subscriptions", pool_id).update(wanted)
 
-    words = {"quotaWindow": "window", "resetsAt": "reset"}
-    what = f"the plan of {pool_id} has " + ", ".join(f"{words[key]} {value}" for key, value in wanted.items())
+    words = {"quotaWindow": "window {}", "resetsAt": "reset {}", "plan": "name {}", "reservePct": "reserve {:g} %"}
+    what = f"the plan of {pool_id} has " + ", ".join(words[key].format(value) for key, value in wanted.items())
     _change(change, options, context, done=what, nothing=f"{what} already")
 
 
@@ -260,6 +270,9 @@ def _parser() -> argparse.ArgumentParser:
         "--sandbox", choices=SANDBOXES, help="where its workers may write and whether they have a network"
     )
     verb.add_argument("--inherits-config", choices=("on", "off"), help="start workers with your hooks and MCP servers")
+    verb.add_argument(
+        "--allow-billing", choices=("on", "off"), help="let work be billed beside the plan: an API key, or overage"
+    )
     verb = _verb(verbs, "set-rung", _set_rung, "the model of a pool on an effort tier; other tiers need one too")
     verb.add_argument("pool", metavar="POOL")
     verb.add_argument("tier", choices=EFFORTS)
@@ -283,6 +296,13 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("pool", metavar="POOL")
     verb.add_argument("--quota-window", choices=(*QUOTA_WINDOWS, "unknown"))
     verb.add_argument("--resets-at", metavar="ISO", help="any one reset, or unknown")
+    verb.add_argument("--plan", type=_name, metavar="NAME", help="its name, for you to read")
+    verb.add_argument(
+        "--reserve",
+        type=_percent,
+        metavar="PCT",
+        help="the share of the pacing window kept for your own use (0 to 100)",
+    )
     verb = _verb(verbs, "exclude-model", _exclude_model, "never run a model, whatever names it")
     verb.add_argument("model", type=_name)
     verb = _verb(verbs, "include-model", _include_model, "allow an excluded model again")
@@ -298,6 +318,16 @@ def _verb(
     parser.add_argument("--json", action="store_true", help=f"print one JSON document ({SCHEMA_VERSION})")
     parser.add_argument("--yes", action="store_true", help="for scripts; nothing is asked without it either")
     return parser
+
+
+def _percent(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 100:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a percentage from 0 to 100')
+    return number
 
 
 def _name(text: str) -> str:

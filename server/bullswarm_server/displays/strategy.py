@@ -8,7 +8,7 @@ from typing import Any
 from bullswarm_core.connector import NO_REASONING, PoolProfile
 from bullswarm_core.labels import Labels
 from bullswarm_core.pools import EFFORTS
-from bullswarm_core.settings import DEFAULT_POLICY, RungChoice, Settings
+from bullswarm_core.settings import DEFAULT_POLICY, RungChoice, Settings, Subscription
 from bullswarm_core.wire import iso
 from bullswarm_server.displays.text import one_line
 
@@ -25,6 +25,7 @@ def document(settings: Settings) -> dict[str, Any]:
                 "enabled": choice.enabled,
                 "sandbox": choice.sandbox,
                 "workerInheritsConfig": choice.worker_inherits_config,
+                "allowBilling": choice.billing_granted,
             }
             for pool_id, choice in settings.pools.items()
         },
@@ -39,6 +40,8 @@ def document(settings: Settings) -> dict[str, Any]:
             pool_id: {
                 "quotaWindow": plan.quota_window,
                 "resetsAt": iso(plan.resets_at) if plan.resets_at else None,
+                "plan": plan.plan,
+                "reservePct": plan.reserve_pct,
             }
             for pool_id, plan in settings.subscriptions.items()
         },
@@ -61,7 +64,8 @@ def lines(settings: Settings, labels: Labels, profiles: Mapping[str, PoolProfile
     for pool_id, choice in sorted(settings.pools.items()):
         state = "on" if choice.enabled else "off"
         inherits = " inherits-config" if choice.worker_inherits_config else ""
-        found.append(f"pool {labels.shown(pool_id)} {state} sandbox={choice.sandbox}{inherits}")
+        billing = " allow-billing" if choice.billing_granted else ""
+        found.append(f"pool {labels.shown(pool_id)} {state} sandbox={choice.sandbox}{inherits}{billing}")
     for pool_id, rungs in sorted(settings.rungs.items()):
         levels = connector_levels(profiles.get(pool_id))
         found += [
@@ -70,8 +74,7 @@ def lines(settings: Settings, labels: Labels, profiles: Mapping[str, PoolProfile
     for tier, assigned in settings.assignments.items():
         found.append(f"assigned {tier}: {labels.shown(assigned.pool)} {assigned.model or ''}".rstrip())
     for pool_id, plan in sorted(settings.subscriptions.items()):
-        reset = iso(plan.resets_at) if plan.resets_at else "unknown"
-        found.append(f"subscription {labels.shown(pool_id)} window={plan.quota_window or 'unknown'} resets={reset}")
+        found.append(f"subscription {labels.shown(pool_id)} {_subscription_words(plan)}")
     found += [f"excluded model {model}" for model in sorted(settings.excluded_models)]
     found = found or ["you decided nothing yet: each pool that is found may take work, with its CLI's default model"]
     return [one_line(line) for line in [*found, *_limits(settings)]]
@@ -100,6 +103,13 @@ def reasoning_words(chosen: str | None, connector: str | None) -> str:
     if chosen == NO_REASONING:
         return "none passed"
     return chosen or (f"{connector} (its connector's)" if connector else "none passed")
+
+
+def _subscription_words(plan: Subscription) -> str:
+    name = f"plan={plan.plan} " if plan.plan else ""
+    reset = iso(plan.resets_at) if plan.resets_at else "unknown"
+    reserve = f" reserve={plan.reserve_pct:g}%" if plan.reserve_pct else ""
+    return f"{name}window={plan.quota_window or 'unknown'} resets={reset}{reserve}"
 
 
 def _rung_document(choice: RungChoice) -> dict[str, Any]:

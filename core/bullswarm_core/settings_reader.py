@@ -1,0 +1,195 @@
+"""Reads the values of a ``state.json`` and names the first one that cannot be what it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from bullswarm_core.connector import SANDBOXES
+from bullswarm_core.errors import StateError
+from bullswarm_core.pools import EFFORTS, Effort
+from bullswarm_core.settings_values import (
+    QUOTA_WINDOWS,
+    Assignment,
+    PoolChoice,
+    ReasoningLayers,
+    RungChoice,
+    Subscription,
+)
+from bullswarm_core.wire import parse_iso
+
+
+class Reader:
+    """Reads values of one file and names the field of the first one that cannot be what it should be."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def fail(self, place: str, value: Any, wanted: str) -> StateError:
+        field_name = f" field {place}" if place else ""
+        return StateError(
+            f"{self._file}{field_name}: {value!r} is not {wanted}", hint="correct it; nothing was changed"
+        )
+
+    def mapping(self, value: Any, place: str) -> Mapping[str, Any]:
+        if value is None and place:
+            return {}
+        if not isinstance(value, dict):
+            raise self.fail(place, value, "a JSON object")
+        return value
+
+    def entries(self, value: Any, place: str, read: Callable[[Mapping[str, Any], str], Any]) -> dict[str, Any]:
+        found = self.mapping(value, place)
+        return {name: read(self.mapping(entry, f"{place}.{name}"), f"{place}.{name}") for name, entry in found.items()}
+
+    def text(self, value: Any, place: str) -> str | None:
+        if value is None or (isinstance(value, str) and value):
+            return value
+        raise self.fail(place, value, "a non-empty text")
+
+    def flag(self, value: Any, place: str) -> bool | None:
+        if value is None or isinstance(value, bool):
+            return value
+        raise self.fail(place, value, "true or false")
+
+    def number(self, value: Any, place: str, default: float) -> float:
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+            raise self.fail(place, value, "a number of 0 or more")
+        return float(value)
+
+    def percent(self, value: Any, place: str) -> float:
+        number = self.number(value, place, 0.0)
+        if number > 100:
+            raise self.fail(place, value, "a percentage from 0 to 100")
+        return number
+
+    def whole(self, value: Any, place: str, default: int) -> int:
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self.fail(place, value, "a whole number of 0 or more")
+        return value
+
+    def choice(self, value: Any, place: str, choices: tuple[str, ...]) -> Any:
+        if value is None or value in choices:
+            return value
+        raise self.fail(place, value, "one of " + ", ".join(choices))
+
+    def names(self, value: Any, place: str) -> frozenset[str]:
+        if value is None:
+            return frozenset()
+        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+            raise self.fail(place, value, "a list of model names")
+        return frozenset(value)
+
+    def pool_choice(self, entry: Mapping[str, Any], place: str) -> PoolChoice:
+        enabled = self.flag(entry.get("enabled"), f"{place}.enabled")
+        return PoolChoice(
+            enabled=True if enabled is None else enabled,
+            sandbox=self.choice(entry.get("sandbox"), f"{place}.sandbox", SANDBOXES) or "workspace",
+            worker_inherits_config=bool(self.flag(entry.get("workerInheritsConfig"), f"{place}.workerInheritsConfig")),
+            billing_granted=bool(self.flag(entry.get("allowBilling"), f"{place}.allowBilling")),
+        )
+
+    def subscription(self, entry: Mapping[str, Any], place: str) -> Subscription:
+        window = entry.get("quotaWindow")
+        return Subscription(
+            quota_window=None if window == "unknown" else self.choice(window, f"{place}.quotaWindow", QUOTA_WINDOWS),
+            resets_at=self.moment(entry.get("resetsAt"), f"{place}.resetsAt"),
+            plan=self.text(entry.get("plan"), f"{place}.plan"),
+            reserve_pct=self.percent(entry.get("reservePct"), f"{place}.reservePct"),
+        )
+
+    def moment(self, value: Any, place: str) -> datetime | None:
+        if value is None or value == "unknown":
+            return None
+        try:
+            return parse_iso(value)
+        except (TypeError, ValueError) as error:
+            raise self.fail(place, value, "an ISO-8601 time such as 2026-03-01T00:00:00Z") from error
+
+    def assignments(self, value: Any) -> dict[Effort, Assignment]:
+        found: dict[Effort, Assignment] = {}
+        entries = self.mapping(value, "strategy.assignments")
+        for tier in EFFORTS:
+            place = f"strategy.assignments.{tier}"
+            entry = self.mapping(entries.get(tier), place)
+            # Only a person's own assignment is a preference; earlier programs also pinned tiers by themselves.
+            pool = self.text(entry.get("pool"), f"{place}.pool")
+            if pool is not None and entry.get("source") == "user":
+                found[tier] = Assignment(pool, self.text(entry.get("model"), f"{place}.model"))
+        return found
+
+    def excluded(self, strategy: Mapping[str, Any]) -> frozenset[str]:
+        """Read the models that no pool may run; ``disabledModels`` as a plain list means the same."""
+        disabled, place = strategy.get("disabledModels"), "strategy.disabledModels"
+        names = self.names(strategy.get("excludedModels"), "strategy.excludedModels")
+        return names | self.names(disabled, place) if isinstance(disabled, list) else names
+
+    def models_by_pool(self, value: Any, place: str) -> dict[str, frozenset[str]]:
+        """Read ``{pool: [models]}``; a plain list (the reference program's) speaks of no pool."""
+        if isinstance(value, list):
+            return {}
+        return {pool: self.names(models, f"{place}.{pool}") for pool, models in self.mapping(value, place).items()}
+
+    def reasoning(self, strategy: Mapping[str, Any]) -> ReasoningLayers:
+        place = "strategy.reasoning"
+        layers = self.mapping(strategy.get("reasoning"), place)
+        models = self.mapping(layers.get("models"), f"{place}.models")
+        return ReasoningLayers(
+            tiers=self.levels(layers.get("tiers"), f"{place}.tiers"),
+            pools=self._levels_by_name(layers.get("pools"), f"{place}.pools"),
+            models={pool: self._levels_by_name(entry, f"{place}.models.{pool}") for pool, entry in models.items()},
+            recommended=self._levels_by_name(strategy.get("recommendedReasoning"), "strategy.recommendedReasoning"),
+        )
+
+    def levels(self, value: Any, place: str) -> dict[Effort, str]:
+        """Read ``{tier: level}``; a level that is null is not set."""
+        found: dict[Effort, str] = {}
+        for tier, level in self.mapping(value, place).items():
+            if tier not in EFFORTS:
+                raise self.fail(f"{place}.{tier}", tier, "one of " + ", ".join(EFFORTS))
+            if (name := self.text(level, f"{place}.{tier}")) is not None:
+                found[tier] = name
+        return found
+
+    def _levels_by_name(self, value: Any, place: str) -> dict[str, Mapping[Effort, str]]:
+        return {name: self.levels(entry, f"{place}.{name}") for name, entry in self.mapping(value, place).items()}
+
+    def rungs(self, strategy: Mapping[str, Any]) -> dict[str, Mapping[Effort, RungChoice]]:
+        found: dict[str, dict[Effort, RungChoice]] = {}
+        older = self.mapping(strategy.get("modelTiers"), "strategy.modelTiers")
+        for pool, models in older.items():
+            self._older_rungs(self.mapping(models, f"strategy.modelTiers.{pool}"), pool, found)
+        newer = self.mapping(strategy.get("rungs"), "strategy.rungs")
+        for pool, tiers in newer.items():
+            for tier, entry in self.mapping(tiers, f"strategy.rungs.{pool}").items():
+                place = f"strategy.rungs.{pool}.{tier}"
+                if tier not in EFFORTS:
+                    raise self.fail(place, tier, "one of " + ", ".join(EFFORTS))
+                if entry is not None:
+                    found.setdefault(pool, {})[tier] = self._rung(self.mapping(entry, place), place)
+        return dict(found)
+
+    def _rung(self, entry: Mapping[str, Any], place: str) -> RungChoice:
+        return RungChoice(
+            model=self.text(entry.get("model"), f"{place}.model"),
+            reasoning=self.text(entry.get("reasoning"), f"{place}.reasoning"),
+            free=self.flag(entry.get("free"), f"{place}.free"),
+        )
+
+    def _older_rungs(self, models: Mapping[str, Any], pool: str, found: dict[str, dict[Effort, RungChoice]]) -> None:
+        """Read ``{model: [tiers]}`` of the reference program; of two models on one tier the first counts."""
+        for model, tiers in models.items():
+            place = f"strategy.modelTiers.{pool}.{model}"
+            if not isinstance(tiers, list):
+                raise self.fail(place, tiers, "a list of tiers")
+            rungs = found.setdefault(pool, {})
+            for tier in tiers:
+                if tier not in EFFORTS:
+                    raise self.fail(place, tier, "one of " + ", ".join(EFFORTS))
+                rungs.setdefault(tier, RungChoice(model=model))
