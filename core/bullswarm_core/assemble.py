@@ -97,6 +97,7 @@ def routing_context(
             tier: (choice.pool, choice.model) if choice.model else choice.pool
             for tier, choice in settings.assignments.items()
         },
+        reserves={pool_id: plan.reserve_pct for pool_id, plan in settings.subscriptions.items() if plan.reserve_pct},
         probes=probes or {},
         route_summary=route_summary,
     )
@@ -150,6 +151,8 @@ def _pool(
         last_resort=connector.last_resort,
         credential_group=connector.credential_group,
         meter_error=reading.problem,
+        billing=profile.billing,
+        billing_granted=settings.pool(profile.id).billing_granted,
     )
 
 

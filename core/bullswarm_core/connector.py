@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from bullswarm_core.pools import DEFAULT_COST_RANK, EFFORTS, LANES, Effort, Lane, Rung
+from bullswarm_core.pools import DEFAULT_COST_RANK, EFFORTS, LANES, Billing, Effort, Lane, Rung
 from bullswarm_core.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ SCHEMA_VERSION = "bullswarm.connector.v1"
 Sandbox = Literal["workspace", "network", "full"]
 SANDBOXES: tuple[Sandbox, ...] = ("workspace", "network", "full")
 ConfinementKind = Literal["cli", "bullswarm", "none"]
-Billing = Literal["subscription", "api-key", "unknown", "none"]
 PromptWay = Literal["stdin", "file"]
 # Reasoning levels from the least to the most. A level outside of this list is a name of the CLI's own.
 REASONING_LEVELS: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")

@@ -19,6 +19,7 @@ WindowKind = Literal["5h", "daily", "weekly", "monthly"]
 WindowSource = Literal["live", "cache", "stale", "declared", "refusal"]
 ResetSource = Literal["provider", "declared", "named", "measured", "guessed"]
 RateSource = Literal["history", "bootstrap"]
+Billing = Literal["subscription", "api-key", "unknown", "none"]
 
 LANES: tuple[Lane, ...] = ("analyze", "build", "chore")
 EFFORTS: tuple[Effort, ...] = ("high", "medium", "low")
@@ -69,6 +70,7 @@ class Window:
     """One quota window of a pool as last read: ``used_pct`` is 0 or more, in percent, never clamped.
 
     ``scope`` names the model that the window belongs to; it gates only rungs of that model and never paces.
+    ``unstable`` says that two readings of it disagree and no third one has settled which is right: the worse counts.
     Raises ValueError for a NaN, infinite or negative number, a time without a zone, or a length that is not positive.
     """
 
@@ -80,6 +82,7 @@ class Window:
     length: timedelta | None = None
     reset_source: ResetSource | None = None
     scope: str | None = None
+    unstable: bool = False
 
     def __post_init__(self) -> None:
         refuse_nan(self)
@@ -124,8 +127,11 @@ class Pool:
     order weekly, then monthly. ``metered`` False says that the connector declares no meter, so that an absent
     reading is no surprise. ``unavailable`` says why the pool cannot be used at all; None means that it can.
     ``last_resort`` marks the embedded worker: used only when named or when no other pool is left. ``meter_error``
-    and ``meter_hold_until`` tell why a reading is stale and when the meter may be asked again; they are shown and
-    never judged.
+    and ``meter_hold_until`` tell why a reading is stale and when the meter may be asked again, ``meter_read_by`` which
+    source told it and ``plan`` the name of the plan; they are shown and never judged.
+
+    ``billing`` tells how work is paid, and ``overage`` True that work beyond what is included would be billed (None:
+    nobody knows); what is paid apart is used only with ``billing_granted``, which only the person sets.
     """
 
     id: str
@@ -146,6 +152,11 @@ class Pool:
     credential_group: str | None = None
     meter_error: str | None = None
     meter_hold_until: datetime | None = None
+    meter_read_by: str | None = None
+    plan: str | None = None
+    billing: Billing = "unknown"
+    overage: bool | None = None
+    billing_granted: bool = False
 
     def __post_init__(self) -> None:
         refuse_nan(self)

@@ -33,6 +33,10 @@ Readings = Mapping[tuple[WindowKind, str | None], Window]
 """The reading in force of each (kind, model scope)."""
 
 MINUTE = timedelta(minutes=1)
+CLOCK_TOLERANCE = timedelta(minutes=5)
+"""How far a provider's clock and ours may differ, with the time that a reading takes, before a difference means
+something.
+"""
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -68,6 +72,18 @@ def starts_at(window: Window) -> datetime | None:
     return None if window.resets_at is None or length is None else window.resets_at - length
 
 
+def is_unanchored(window: Window) -> bool:
+    """Whether the window has not begun: nothing is used, and its reset lies one whole length after the reading.
+
+    A provider that opens a window with the first use dates an unused one anew at every reading (facts: latent windows),
+    so that its reset means nothing: it is not about to expire however old the reading, and no share of it is over.
+    """
+    if window.used_pct or window.resets_at is None or window.captured_at is None:
+        return False
+    length = length_of(window)
+    return length is not None and abs(window.captured_at + length - window.resets_at) <= CLOCK_TOLERANCE
+
+
 def is_current(window: Window, now: datetime) -> bool:
     """Whether the window is still the one that was read: its reset is ahead of ``now``, or unknown."""
     return window.resets_at is None or window.resets_at > now
@@ -90,40 +106,63 @@ def is_reading(window: Window, now: datetime) -> bool:
 def readings(windows: Iterable[Window], now: datetime) -> Readings:
     """The reading in force of each (kind, scope): the newest one, so that a later reading replaces an earlier one.
 
-    The choice never depends on the used % unless two readings are alike in everything else; then the worse one is
-    taken.
+    A reading from the future was stamped by a clock that was wrong; any other one replaces it. Of readings that were
+    taken together (two limits of one kind), or that contradict each other unsettled, the worst one is in force.
     """
-    newest: dict[tuple[WindowKind, str | None], Window] = {}
+    found: dict[tuple[WindowKind, str | None], Window] = {}
+    rivals: dict[tuple[WindowKind, str | None], list[Window]] = {}
     for window in windows:
         if not is_reading(window, now):
             continue
         key = (window.kind, window.scope)
-        other = newest.get(key)
-        if other is None or _newness(window) > _newness(other):
-            newest[key] = window
-    return newest
+        if key in found:
+            rivals.setdefault(key, [found[key]]).append(window)
+        else:
+            found[key] = window
+    for key, several in rivals.items():
+        found[key] = _in_force(several, now)
+    return found
 
 
-def _newness(window: Window) -> tuple[object, ...]:
+def _in_force(several: list[Window], now: datetime) -> Window:
+    latest = max(_taken(window, now) for window in several)
+    together = [window for window in several if _taken(window, now) == latest]
+    if any(window.unstable for window in together):
+        together = [window for window in several if window.unstable or window in together]
+    return max(together, key=_badness)
+
+
+def _taken(window: Window, now: datetime) -> datetime:
+    captured_at = window.captured_at
+    return _LONG_AGO if captured_at is None or captured_at - now > CLOCK_TOLERANCE else captured_at
+
+
+def _badness(window: Window) -> tuple[object, ...]:
+    """What makes one of several readings the worst: a full one, then one that is known to end, then the most used."""
+    used = window.used_pct or 0.0
     return (
-        window.captured_at or _LONG_AGO,
+        used >= BURST_BLOCK_PCT,
+        window.resets_at is not None,
+        min(used, BURST_BLOCK_PCT),
         window.resets_at or _LONG_AGO,
+        used,
+        window.captured_at or _LONG_AGO,
         window.length or timedelta(0),
         window.source,
         window.reset_source or "",
-        window.used_pct or 0.0,
+        window.unstable,
     )
 
 
 def minutes_left(window: Window, now: datetime) -> float | None:
-    """Minutes until the reset, more than 0; None when the reset is unknown or has passed."""
-    if window.resets_at is None or window.resets_at <= now:
+    """Minutes until the reset, more than 0; None when the reset is unknown, has passed or is not fixed yet."""
+    if window.resets_at is None or window.resets_at <= now or is_unanchored(window):
         return None
     return (window.resets_at - now) / MINUTE
 
 
 def elapsed_pct(window: Window, now: datetime) -> float | None:
-    """Share of the window that is over, 0..100; None when its reset is unknown or has passed."""
+    """Share of the window that is over, 0..100; None when its reset is unknown, has passed or is not fixed yet."""
     left = minutes_left(window, now)
     length = length_of(window)
     if left is None or length is None:

@@ -105,7 +105,7 @@ def forecast_window(
         forecasted=rate is not None and (load.minutes > 0 or candidate_minutes is not None),
         elapsed=elapsed_pct(window, now),
         minutes_left=left,
-        resets_at=window.resets_at,
+        resets_at=None if left is None else window.resets_at,
     )
 
 

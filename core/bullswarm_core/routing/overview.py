@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from bullswarm_core.pools import LANES, Effort, Inflight, Lane, Pool, Rate, Rung, Window, WindowKind
-from bullswarm_core.quota.windows import MINUTE, pacing_window, readings, spent, spent_window
+from bullswarm_core.quota.windows import MINUTE, is_unanchored, pacing_window, readings, spent, spent_window
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import Candidate, iso
 from bullswarm_core.routing.forecast import load_of, remaining_minutes
@@ -168,7 +168,7 @@ def _rate_document(rate: Rate | None) -> dict[str, Any]:
 
 def _reset_source(window: Window | None) -> str | None:
     """``provider`` or ``declared`` for a reset that is known, else None (reference 1.12)."""
-    if window is None or window.resets_at is None:
+    if window is None or window.resets_at is None or is_unanchored(window):
         return None
     return window.reset_source or "provider"
 

@@ -14,7 +14,6 @@ from bullswarm_core.connector import (
     NO_REASONING,
     REASONING_LEVELS,
     SANDBOXES,
-    Billing,
     ConfinementKind,
     PoolProfile,
     Sandbox,
@@ -22,7 +21,7 @@ from bullswarm_core.connector import (
 from bullswarm_core.connector_launch import Clocks, LaunchAddition, LaunchContext, Mode, Reasoning
 from bullswarm_core.errors import UsageError
 from bullswarm_core.paths import expand_path
-from bullswarm_core.pools import Lane, Rung
+from bullswarm_core.pools import Billing, Lane, Rung
 from bullswarm_core.secrets_rule import is_secret
 from bullswarm_core.values import dataclass, field, replace
 from bullswarm_core.workers.environment import CALLER_VARIABLE, DEPTH_VARIABLE, child_environment

@@ -16,6 +16,7 @@ from bullswarm_core.quota.windows import (
     gates_model,
     has_free_name,
     is_reading,
+    is_unanchored,
     length_of,
     minutes_left,
     month_before,
@@ -191,3 +192,87 @@ def test_values_refuse_times_without_a_zone_and_empty_lengths() -> None:
         Pool("a", "a", meter_hold_until=datetime(2026, 9, 10))
     with pytest.raises(ValueError, match=r"Window\.length"):
         Window("5h", 1.0, length=timedelta(0))
+
+
+def test_an_unused_window_that_is_dated_anew_at_each_reading_has_not_begun() -> None:
+    latent = read("weekly", 0.0, timedelta(days=7), captured_at=NOW)
+    for age in (timedelta(0), HOUR, timedelta(days=6, hours=12)):
+        assert is_unanchored(latent)
+        assert elapsed_pct(latent, NOW + age) is None
+        assert minutes_left(latent, NOW + age) is None
+    month = Window("monthly", 0.0, NOW + timedelta(days=30), captured_at=NOW, length=timedelta(days=30))
+    assert is_unanchored(month)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        read("weekly", 0.1, timedelta(days=7), captured_at=NOW),
+        read("weekly", 0.0, timedelta(days=6, hours=23), captured_at=NOW),
+        read("weekly", 0.0, timedelta(days=7)),
+        read("weekly", 0.0, None, captured_at=NOW),
+        read("monthly", 0.0, timedelta(days=3), captured_at=NOW),
+    ],
+)
+def test_a_window_that_has_begun_keeps_its_clock(window: Window) -> None:
+    assert not is_unanchored(window)
+
+
+def test_of_two_limits_that_were_read_together_the_worst_one_is_in_force() -> None:
+    soon, late = read("weekly", 60.0, captured_at=NOW), read("weekly", 20.0, 9 * HOUR, captured_at=NOW)
+    full, over = read("weekly", 100.0, 9 * HOUR, captured_at=NOW), read("weekly", 130.0, captured_at=NOW)
+    undated = read("weekly", 100.0, None, captured_at=NOW)
+    for several, worst in (((soon, late), soon), ((full, over), full), ((full, over, late), full)):
+        assert readings(several, NOW) == {("weekly", None): worst}
+    assert readings([undated, soon], NOW) == {("weekly", None): undated}
+
+
+def test_a_reset_that_moved_is_decided_by_the_later_reading_also_when_it_came_early() -> None:
+    before = read("weekly", 74.0, 9 * HOUR, captured_at=NOW - HOUR)
+    granted = read("weekly", 0.0, timedelta(days=6), captured_at=NOW)
+    assert readings([before, granted], NOW) == {("weekly", None): granted}
+
+
+def test_unsettled_readings_count_as_the_worse_one_until_a_third_settles_them() -> None:
+    worse = read("weekly", 74.0, captured_at=NOW - 2 * timedelta(minutes=1), unstable=True)
+    better = read("weekly", 0.0, captured_at=NOW - timedelta(minutes=1), unstable=True)
+    settled = read("weekly", 1.0, captured_at=NOW)
+    assert readings([worse, better], NOW) == {("weekly", None): worse}
+    assert readings([worse, settled, better], NOW) == {("weekly", None): settled}
+
+
+def test_a_reading_from_the_future_is_replaced_by_any_other_and_used_while_it_is_alone() -> None:
+    future = read("weekly", 90.0, captured_at=NOW + timedelta(days=900))
+    today = read("weekly", 10.0, captured_at=NOW - HOUR)
+    assert readings([future, today], NOW) == {("weekly", None): today}
+    assert readings([future], NOW) == {("weekly", None): future}
+    ahead = read("weekly", 90.0, captured_at=NOW + timedelta(minutes=2))
+    assert readings([ahead, today], NOW) == {("weekly", None): ahead}
+
+
+captures = st.sampled_from([None, NOW - HOUR, NOW, NOW + timedelta(minutes=1), NOW + timedelta(days=400)])
+rivals = st.builds(
+    read,
+    st.just("weekly"),
+    st.sampled_from([0.0, 40.0, 99.0, 100.0, 130.0]),
+    st.sampled_from([None, -HOUR, HOUR, 30 * HOUR, timedelta(days=7)]),
+    captured_at=captures,
+    unstable=st.booleans(),
+)
+
+
+@given(st.lists(rivals, max_size=5), st.randoms(use_true_random=False))
+def test_the_reading_in_force_is_one_of_those_given_whatever_their_order(several: list[Window], random: Any) -> None:
+    shuffled = several[:]
+    random.shuffle(shuffled)
+    in_force = readings(several, NOW)
+    assert in_force == readings(shuffled, NOW)
+    chosen = in_force.get(("weekly", None))
+    usable = [window for window in several if is_reading(window, NOW)]
+    assert (chosen in usable) if usable else chosen is None
+
+
+@given(st.lists(rivals, min_size=1, max_size=5))
+def test_a_full_reading_that_was_taken_last_always_closes_the_pool(several: list[Window]) -> None:
+    full = read("weekly", 100.0, 2 * HOUR, captured_at=NOW + timedelta(minutes=1))
+    assert spent_window(readings([*several, full], NOW).values(), NOW) is not None

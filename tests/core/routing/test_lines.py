@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.core.routing.builders import ending, history, pool, row_of, window
+from tests.core.routing.builders import NOW, ending, history, pool, row_of, window
 
 from bullswarm_core.routing import Request
 
@@ -35,3 +35,13 @@ def test_a_week_expires_soon_in_its_last_day_and_a_month_in_its_last_three(left:
 def test_urgency_divides_by_at_least_half_a_percent_of_the_window() -> None:
     row = row_of(pool("a", ending("weekly", 80, timedelta(minutes=1))))
     assert (row.pacing_left_pct, row.urgency) == (0.0, 4000.0)
+
+
+def test_a_window_that_has_not_begun_is_never_about_to_expire() -> None:
+    captured = NOW - timedelta(days=6, hours=12)
+    latent = pool("a", window("weekly", 0, captured_at=captured, resets_at=captured + timedelta(days=7)))
+    row = row_of(latent)
+    assert (row.urgency_state, row.expiring_soon, row.urgency, row.pace) == (None, False, None, None)
+    assert (row.pacing_resets_at, row.pace_resets_in_minutes, row.pacing_elapsed_pct) == (None, None, None)
+    begun = pool("a", window("weekly", 1, captured_at=captured, resets_at=captured + timedelta(days=7)))
+    assert row_of(begun).urgency_state == "urgent"
