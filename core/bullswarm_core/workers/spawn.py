@@ -62,27 +62,14 @@ def run_child(
     """
     import subprocess
 
-    folder = os.path.realpath(cwd)
-    try:
-        child = subprocess.Popen(
-            list(argv),
-            cwd=folder,
-            env={**environ, "PWD": folder},
-            stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as problem:
-        words = getattr(problem, "strerror", None) or str(problem)
-        where = folder if getattr(problem, "filename", None) == folder else argv[0]
-        raise WorkerStartError(f"cannot run {argv[0]} in {folder}: {where}: {words}") from problem
+    stdin = subprocess.DEVNULL if input is None else subprocess.PIPE
+    child = start_child(argv, cwd=cwd, environ=environ, stdin=stdin, stderr=subprocess.PIPE)
     begun = time.monotonic()
     talk = _Talk(child, input, output_limit)
     try:
         timed_out = not talk.until(begun + timeout_sec)
     finally:
-        _end(child)
+        end_child(child)
         talk.close()
     return ChildResult(
         exit_code=None if timed_out else child.returncode,
@@ -92,6 +79,32 @@ def run_child(
         cut=talk.cut,
         wall_sec=time.monotonic() - begun,
     )
+
+
+def start_child(
+    argv: Sequence[str], *, cwd: str | os.PathLike[str], environ: Mapping[str, str], stdin: int, stderr: int
+) -> subprocess.Popen[bytes]:
+    """Start a child in a session of its own, its stdout a pipe; who starts it ends it with ``end_child``.
+
+    ``stdin`` and ``stderr`` are as ``subprocess.Popen`` takes them. Raises WorkerStartError like ``run_child``.
+    """
+    import subprocess
+
+    folder = os.path.realpath(cwd)
+    try:
+        return subprocess.Popen(
+            list(argv),
+            cwd=folder,
+            env={**environ, "PWD": folder},
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as problem:
+        words = getattr(problem, "strerror", None) or str(problem)
+        where = folder if getattr(problem, "filename", None) == folder else argv[0]
+        raise WorkerStartError(f"cannot run {argv[0]} in {folder}: {where}: {words}") from problem
 
 
 class _Talk:
@@ -184,7 +197,7 @@ def has_ended(child: subprocess.Popen[bytes]) -> bool:
     return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def end_child(child: subprocess.Popen[bytes]) -> None:
     """Kill what is left of the child: after its own end its process group, else everything below it too."""
     if not has_ended(child):
         _kill(_descendants(child.pid))
