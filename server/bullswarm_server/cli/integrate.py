@@ -16,7 +16,7 @@ from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.displays.text import one_line
 from bullswarm_server.hook_state import refresh
-from bullswarm_server.integrate.agent import Agent
+from bullswarm_server.integrate.agent import Agent, Form
 from bullswarm_server.integrate.apply import apply_plan
 from bullswarm_server.integrate.claude import AGENT as CLAUDE
 from bullswarm_server.integrate.codex import AGENT as CODEX
@@ -72,8 +72,10 @@ class _Call:
         self.options = options
         self.context = context
         self.named = options.agents is not None
-        flags = {"hook trust": "trust_hooks", "status line": "statusline"}
+        flags = {"hook trust": "trust_hooks", "plug-in hook trust": "trust_hooks", "status line": "statusline"}
         self.asked_for = frozenset(part for part, flag in flags.items() if getattr(options, flag, False))
+        asked = getattr(options, "codex_plugin", None)
+        self.form: Form | None = None if asked is None else "plugin" if asked else "settings"
         self.agents = [AGENTS[name] for name in (options.agents or AGENTS)]
         home = context.environ.get("HOME")
         self.person = Person(Path(home) if home else Path.home(), context.environ)
@@ -85,8 +87,9 @@ class _Call:
         if self.action == "install" and agent.found(self.person) is None:
             return Plan(agent, None)
         return make_plan(
-            agent, self.action, person=self.person, sources=self.sources, record=self.record, asked_for=self.asked_for
-        )
+            agent, self.action, person=self.person, sources=self.sources, record=self.record,
+            asked_for=self.asked_for, form=self.form,
+        )  # fmt: skip
 
     def is_wanted_but_missing(self, plan: Plan) -> bool:
         """Whether the person named an agent whose CLI isn't on PATH; removing needs no CLI."""
@@ -132,10 +135,11 @@ def _state(call: _Call, plan: Plan) -> list[str]:
         return [f"{title}not found ({plan.agent.binary} is not on PATH)"]
     word = "complete" if plan.complete else "not complete · bullswarm integrate install"
     lines = [f"{title}{word}{'' if found else f' ({plan.agent.binary} is not on PATH)'}"]
+    width = max(12, *(len(seen.part.name) for seen in plan.seen))
     for seen in plan.seen:
         detail = f" · {one_line(seen.found.detail)}" if seen.found.detail else ""
         where = call.person.shown(seen.part.file)
-        lines.append(f"  {seen.part.name.ljust(12)} {seen.found.state.ljust(9)} {where}{detail}")
+        lines.append(f"  {seen.part.name.ljust(width)} {seen.found.state.ljust(9)} {where}{detail}")
     if plan.form:
         lines.append(f"  {plan.form} brings the MCP server, the hooks and the skill")
     return lines
@@ -266,6 +270,11 @@ def _parser() -> argparse.ArgumentParser:
         if name == "install":
             verb.add_argument(
                 "--trust-hooks", action="store_true", help="also record in Codex that you trust bullswarm's hooks"
+            )
+            verb.add_argument(
+                "--codex-plugin",
+                action=argparse.BooleanOptionalAction,
+                help="set Codex up by one plug-in, or by its settings again (default: as it is, at first its settings)",
             )
             verb.add_argument("--statusline", action="store_true", help="also give Claude Code bullswarm's status line")
     return parser

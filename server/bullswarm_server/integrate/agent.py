@@ -6,16 +6,19 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from bullswarm_core.values import dataclass
 from bullswarm_server.integrate.parts import MarkedBlock, OwnFile, Part
 from bullswarm_server.integrate.person import Person
 from bullswarm_server.integrate.sources import AWARENESS, SKILL_MARK, SKILL_NAME, Sources
 
+Form = Literal["settings", "plugin"]
+
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The parts of one agent on this machine. ``replaced`` are those that another form brings (``form`` names it)."""
+    """The parts of one agent on this machine. ``replaced`` are those of its other form; ``form`` names a plug-in."""
 
     parts: tuple[Part, ...]
     replaced: tuple[Part, ...] = ()
@@ -24,12 +27,12 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """One agent CLI; ``make`` gives the parts that it needs on this machine."""
+    """One agent CLI; ``make`` gives the parts that it needs on this machine, in the form that is asked for, if any."""
 
     name: str
     title: str
     binary: str
-    make: Callable[[Person, Sources], Setup]
+    make: Callable[[Person, Sources, Form | None], Setup]
 
     def found(self, person: Person) -> str | None:
         """Return the path of the agent's CLI; None where it isn't on PATH."""

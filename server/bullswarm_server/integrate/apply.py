@@ -36,8 +36,11 @@ def apply_plan(plan: Plan, *, installing: bool, record: Record, now: datetime) -
     except (BullswarmError, OSError):
         _take_back(done)
         raise
+    changes = [change for change, _, _ in done]
+    # A folder is empty only when the last of its files is gone, whichever of them it was made for.
+    remove_folders([*record.every_folder(), *(folder for change in changes for folder in change.own_folders)])
     if not installing:
-        _clean_up([change for change, _, _ in done], record)
+        _clean_up(changes, record)
     return tuple(backup for _, _, backup in done if backup is not None and backup.exists())
 
 
@@ -65,7 +68,7 @@ def _write(change: Change) -> list[Path]:
 def _backed_up(change: Change, record: Record, *, now: datetime) -> Path | None:
     """Copy the file beside itself, unless a copy of what it says is there, or bullswarm itself wrote all of it."""
     path, data = change.file.path, change.file.data
-    if data is None or record.wrote(path, data):
+    if data is None or change.within is not None or record.wrote(path, data):
         return None
     for old in record.backups(path):
         with contextlib.suppress(OSError):
@@ -102,11 +105,10 @@ def _note(
 
 
 def _clean_up(changes: list[Change], record: Record) -> None:
-    # A folder is empty only when the last of its files is gone, whichever of them it was made for.
-    remove_folders([folder for change in changes for folder in record.folders(change.file.path)])
     for change in changes:
         _drop_needless_backups(change, record)
         record.drop(change.file.path)
+    record.drop_gone()
     record.save()
 
 

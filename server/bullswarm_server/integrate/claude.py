@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bullswarm_server.integrate.agent import Agent, Setup, instructions, json_value, skill
+from bullswarm_server.integrate.agent import Agent, Form, Setup, instructions, json_value, skill
 from bullswarm_server.integrate.hook_parts import JsonHooks
 from bullswarm_server.integrate.parts import JsonEntry, Part
 from bullswarm_server.integrate.person import Person
@@ -18,7 +18,7 @@ from bullswarm_server.integrate.status_line import StatusLine
 _PLUGIN = "bullswarm"
 
 
-def _make(person: Person, sources: Sources) -> Setup:
+def _make(person: Person, sources: Sources, form: Form | None) -> Setup:
     folder = person.folder("CLAUDE_CONFIG_DIR", ".claude")
     # As `claude mcp add --scope user` writes it. Claude Code waits 28 hours for a tool, so it needs no limit.
     entry = {"type": "stdio", "command": sources.command, "args": ["mcp"], "env": {}}

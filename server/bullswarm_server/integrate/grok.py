@@ -5,13 +5,13 @@ No hooks: Grok has no place for a session's context, and runs the hooks of Claud
 
 from __future__ import annotations
 
-from bullswarm_server.integrate.agent import Agent, Setup, instructions, skill
+from bullswarm_server.integrate.agent import Agent, Form, Setup, instructions, skill
 from bullswarm_server.integrate.parts import TomlEntry
 from bullswarm_server.integrate.person import Person
 from bullswarm_server.integrate.sources import Sources
 
 
-def _make(person: Person, sources: Sources) -> Setup:
+def _make(person: Person, sources: Sources, form: Form | None) -> Setup:
     folder = person.folder("GROK_HOME", ".grok")
     # As `grok mcp add` writes it. Grok waits 6000 s for a tool, longer than bullswarm ever makes it wait.
     entry = {"command": sources.command, "args": ["mcp"], "enabled": True}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bullswarm_server.integrate.agent import Agent, Setup, instructions, skill
+from bullswarm_server.integrate.agent import Agent, Form, Setup, instructions, skill
 from bullswarm_server.integrate.parts import JsonEntry, OwnFile, Part
 from bullswarm_server.integrate.person import Person
 from bullswarm_server.integrate.sources import PLUGIN_MARK, Sources
@@ -15,7 +15,7 @@ _FRESH = '{\n  "$schema": "https://opencode.ai/config.json"\n}\n'
 _TIMEOUT_MS = 120_000
 
 
-def _make(person: Person, sources: Sources) -> Setup:
+def _make(person: Person, sources: Sources, form: Form | None) -> Setup:
     folder = person.folder("XDG_CONFIG_HOME", ".config") / "opencode"
     entry = {"type": "local", "command": [sources.command, "mcp"], "enabled": True, "timeout": _TIMEOUT_MS}
     parts: list[Part] = [

@@ -7,7 +7,7 @@ containers it made, which white space stood there. Without notes (another machin
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -149,7 +149,7 @@ def _same(text: str, fresh: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TomlEntry:
-    """An MCP entry in a TOML file."""
+    """A table of ours in a TOML file, an MCP entry unless ``judge`` knows it otherwise."""
 
     file: Path
     path: tuple[str, ...]
@@ -157,10 +157,11 @@ class TomlEntry:
     fixed: tuple[str, ...] = ("command",)
     name: str = "mcp"
     optional: bool = False
+    judge: Callable[[Any, Mapping[str, Any], tuple[str, ...]], PartState] = entry_state
 
     def state(self, space: Workspace) -> PartState:
         found = toml_edit.find(toml_edit.parse(space.text(self.file) or ""), self.path)
-        return entry_state(found, self.entry, self.fixed)
+        return self.judge(found, self.entry, self.fixed)
 
     def install(self, space: Workspace, notes: Notes) -> Notes:
         text = space.text(self.file)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from bullswarm_core.values import dataclass
-from bullswarm_server.integrate.agent import Agent, Setup
+from bullswarm_server.integrate.agent import Agent, Form, Setup
 from bullswarm_server.integrate.errors import IntegrationError
 from bullswarm_server.integrate.parts import Notes, Part, PartState, foreign, guarded
 from bullswarm_server.integrate.person import Person
@@ -52,12 +52,14 @@ def make_plan(
     sources: Sources,
     record: Record,
     asked_for: frozenset[str] = frozenset(),
+    form: Form | None = None,
 ) -> Plan:
     """Look at one agent's files and work out what the action changes; reads only.
 
-    ``asked_for`` names the optional parts to install; those that are there already are brought up to date.
+    ``asked_for`` names the optional parts to install; those that are there already are brought up to date. ``form`` is how
+    an agent that takes several is set up; None keeps the form that it has.
     """
-    setup = agent.make(person, sources)
+    setup = agent.make(person, sources, form)
     parts = (*setup.parts, *setup.replaced)
     space = Workspace(person.roots)
     seen, problems = _look(setup, space)
@@ -93,7 +95,8 @@ def _look(setup: Setup, space: Workspace) -> tuple[tuple[Seen, ...], tuple[str, 
         except IntegrationError:
             continue
         if found.state in ("installed", "outdated"):
-            seen.append(Seen(part, PartState("outdated", f"{setup.form} brings it too; install takes this one out")))
+            other = setup.form or "what stands in the settings"
+            seen.append(Seen(part, PartState("outdated", f"{other} brings it too; install takes this one out")))
     return tuple(seen), tuple(problems)
 
 

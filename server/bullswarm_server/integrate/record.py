@@ -31,9 +31,9 @@ class Record:
         found = parts.get(part) if isinstance(parts, dict) else None
         return dict(found) if isinstance(found, dict) else {}
 
-    def folders(self, path: Path) -> list[Path]:
-        """Return the folders that were made for this file."""
-        return [Path(name) for name in self._list(path, "folders")]
+    def every_folder(self) -> list[Path]:
+        """Return the folders that were made for the files, those that are gone again included."""
+        return [Path(name) for file in self._files for name in self._list(Path(file), "folders")]
 
     def backups(self, path: Path) -> list[Path]:
         """Return the backups of this file, the oldest first."""
@@ -56,6 +56,12 @@ class Record:
     def drop(self, path: Path) -> None:
         """Forget the file."""
         self._files.pop(str(path), None)
+
+    def drop_gone(self) -> None:
+        """Forget the files that are gone with every folder that was made for them."""
+        for file in [Path(name) for name in self._files]:
+            if not file.exists() and not any(Path(name).exists() for name in self._list(file, "folders")):
+                self.drop(file)
 
     def save(self) -> None:
         """Write the record; StorageError when the disk refuses."""

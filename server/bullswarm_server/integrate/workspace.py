@@ -14,10 +14,21 @@ PRIVATE, OPEN = 0o600, 0o644
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One file that is to change: as it was read, and its new text (None: it goes)."""
+    """One file that is to change: as it was read, and its new text (None: it goes).
+
+    ``within`` is a folder above it that is bullswarm's own: it needs no backups, and goes with the last of its files.
+    """
 
     file: PersonsFile
     text: str | None
+    within: Path | None = None
+
+    @property
+    def own_folders(self) -> tuple[Path, ...]:
+        """The folders around a file that goes which are bullswarm's own."""
+        if self.within is None or self.text is not None:
+            return ()
+        return tuple(folder for folder in self.file.path.parents if folder.is_relative_to(self.within))
 
     @property
     def data(self) -> bytes | None:
@@ -32,6 +43,7 @@ class Workspace:
         self.roots = roots
         self._files: dict[Path, PersonsFile] = {}
         self._texts: dict[Path, str | None] = {}
+        self._within: dict[Path, Path] = {}
 
     def text(self, path: Path, *, mode: int = PRIVATE) -> str | None:
         """Return the text as it would be now; None without a file. Raises IntegrationError where it can't be read."""
@@ -41,8 +53,13 @@ class Workspace:
             self._texts[path] = file.text
         return self._texts[path]
 
-    def put(self, path: Path, text: str | None) -> None:
-        """Change the text, in memory only; raise IntegrationError for a file that can't be written."""
+    def put(self, path: Path, text: str | None, *, within: Path | None = None) -> None:
+        """Change the text, in memory only; raise IntegrationError for a file that can't be written.
+
+        ``within`` is a folder above it that is bullswarm's own, whoever made it.
+        """
+        if within is not None:
+            self._within[path] = within
         if text != self.text(path):
             check_writable(self._files[path])
             self._texts[path] = text
@@ -50,7 +67,9 @@ class Workspace:
     def changes(self) -> tuple[Change, ...]:
         """Return every file whose text is another now than on disk."""
         return tuple(
-            Change(file, self._texts[path]) for path, file in self._files.items() if file.text != self._texts[path]
+            Change(file, self._texts[path], self._within.get(path))
+            for path, file in self._files.items()
+            if file.text != self._texts[path]
         )
 
 
