@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bullswarm_core.runs.task import PROGRAM_VERSION
+from bullswarm_core.program.model import PROGRAM_VERSION
 
 TEXT = f"""# {PROGRAM_VERSION}
 

@@ -10,10 +10,10 @@ import anyio.to_thread
 from mcp_types import CallToolResult
 
 from bullswarm_core.errors import UsageError
+from bullswarm_core.program.issues import issues_of
 from bullswarm_core.runs.task import from_step
 from bullswarm_server.mcp.arguments import RunArguments, WorkflowGoalArguments
 from bullswarm_server.mcp.asking import working_folder
-from bullswarm_server.mcp.program import issues_of
 from bullswarm_server.mcp.results import answer, clipped, fitted, without_empty
 from bullswarm_server.mcp.session import Call, absolute_file
 from bullswarm_server.mcp.tools.run import start as start_run
