@@ -10,7 +10,8 @@ from bullswarm_core.home import Home
 from bullswarm_core.labels import Labels
 from bullswarm_core.pools import EFFORTS, Effort, Inflight, Pool, Rate, Rung, Window, WindowKind
 from bullswarm_core.quota.declared import with_declared_reset
-from bullswarm_core.quota.readings import Reading, SupposedMeter, load_reading, with_supposed
+from bullswarm_core.quota.readings import Reading, load_reading
+from bullswarm_core.quota.supposed import SupposedMeter, with_supposed
 from bullswarm_core.quota.windows import has_free_name
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.settings import RungChoice, Settings

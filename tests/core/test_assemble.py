@@ -18,7 +18,8 @@ from bullswarm_core.errors import UnknownNameError
 from bullswarm_core.home import Home, write_json
 from bullswarm_core.labels import Labels
 from bullswarm_core.pools import EFFORTS, Inflight, Rung, Window
-from bullswarm_core.quota.readings import Reading, parse_meters, write_reading
+from bullswarm_core.quota.readings import Reading, write_reading
+from bullswarm_core.quota.supposed import parse_meters
 from bullswarm_core.routing import Request, decide
 from bullswarm_core.settings import Assignment, PoolChoice, RungChoice, Settings, Subscription
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from bullswarm_core.errors import MeterError
 from bullswarm_core.pools import Window
 from bullswarm_core.values import dataclass, field
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 Fetch = Callable[[str, Mapping[str, str]], Any]
 """Asks one URL with these headers and returns the JSON of the answer; raises MeterError, which never holds a token."""
+
+Post = Callable[[str, Mapping[str, str], Any], Any]
+"""As Fetch, with a body that is sent as JSON: for the endpoints that read usage by POST."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +42,17 @@ class Observation:
     overage: bool | None = None
 
 
+def _no_post(url: str, headers: Mapping[str, str], body: Any) -> Any:
+    raise MeterError("nothing can be posted here", kind="unsupported")
+
+
 @dataclass(frozen=True, slots=True)
 class MeterContext:
     """What a reader may use: the pool, the variables of its CLI's environment, a clock and a way to ask a URL.
 
     ``endpoints`` are full addresses by name, from the packaged connector or the person's home and from nowhere else: a
-    token is never sent to an address that a project or the environment names (design D10).
+    token is never sent to an address that a project or the environment names (design D10). ``fetch`` and ``post`` ask
+    only hosts of ``endpoints``; the path and the query are the reader's.
     """
 
     profile: PoolProfile
@@ -51,3 +60,4 @@ class MeterContext:
     now: datetime
     fetch: Fetch
     endpoints: Mapping[str, str] = field(default_factory=dict)
+    post: Post = _no_post

@@ -1,26 +1,26 @@
-"""Usage readings: a pool's meter file, what a refused task taught, and what a caller supposes with ``--meter``.
+"""Usage readings: a pool's meter file, and what a refused task taught.
 
-A meter file is ``meters/<pool>.json`` (design D5): ``{schemaVersion, pool, capturedAt, windows: [{kind, usedPct,
-resetsAt, lengthSec, scope, source, resetSource}], refusal}``. Reading one never fails: what cannot be understood is no
-reading.
+A meter file is ``meters/<pool>.json`` (design D5): ``{schemaVersion, pool, capturedAt, windows: [{kind, usedPct, resetsAt,
+lengthSec, scope, source, resetSource, capturedAt, unstable}], refusal}``, and where it is known ``checkedAt`` (when a source
+last told all of it), ``readBy``, ``plan`` and ``overage``. Reading one never fails: what cannot be understood is no reading.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, cast, get_args
 
-from bullswarm_core.errors import StateError, UsageError
+from bullswarm_core.errors import StateError
 from bullswarm_core.home import Home, read_json, write_json
 from bullswarm_core.pools import WINDOW_KINDS, ResetSource, Window, WindowKind, WindowSource
-from bullswarm_core.values import dataclass
+from bullswarm_core.quota.holds import load_hold
+from bullswarm_core.quota.ladder import FRESH, STALE, Hold, is_young
+from bullswarm_core.values import dataclass, replace
 from bullswarm_core.wire import iso, parse_iso
 
 SCHEMA_VERSION = "bullswarm.meter.v1"
-FRESH = timedelta(minutes=5)
-STALE = timedelta(minutes=60)
 REFUSED_PCT = 100.0
 # Reference: a window this full is the one that a usage limit speaks of, when the notice names none.
 QUOTA_METER_SPENT_PCT = 95.0
@@ -56,20 +56,56 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is known of a pool's quota. ``problem`` says why something in the meter file could not be used."""
+    """What is known of a pool's quota. ``problem`` says why something in the meter file could not be used.
+
+    ``checked_at`` is when a source last told all windows at once, ``read_by`` which one told the newest; ``overage`` True says
+    that work beyond the included quota would be billed. ``hold`` is the last attempt to read the meter, if it failed.
+    """
 
     captured_at: datetime | None = None
     windows: tuple[Window, ...] = ()
     problem: str | None = None
+    checked_at: datetime | None = None
+    read_by: str | None = None
+    plan: str | None = None
+    overage: bool | None = None
+    hold: Hold | None = None
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """The marker that stands beside the windows, or None."""
+        for window in self.windows:
+            if window.source == "refusal" and window.captured_at is not None:
+                return Refusal(window.kind, window.captured_at, window.resets_at, window.reset_source, window.scope)
+        return None
 
 
 def load_reading(home: Home, pool_id: str, *, now: datetime) -> Reading:
-    """Return a pool's last reading; a window's source tells its age: ``live`` to 5 min, ``cache`` to 60, ``stale``."""
+    """Return a pool's last reading; a window's source tells its age: ``live`` to 5 min, ``cache`` to 60, ``stale``.
+
+    One that could not be read again since is ``stale`` after 5 minutes, and at once where the vendor took the sign-in for none.
+    """
     try:
         document = read_json(home.meter_file(pool_id))
+        reading = Reading() if document is None else reading_from(document, now=now)
     except StateError as error:
-        return Reading(problem=error.message)
-    return Reading() if document is None else reading_from(document, now=now)
+        reading = Reading(problem=error.message)
+    hold, trouble = load_hold(home, pool_id)
+    if hold is not None:
+        windows = tuple(_after_failure(window, hold, now) for window in reading.windows)
+        reading = replace(reading, windows=windows, hold=hold)
+    return (
+        replace(reading, problem=f"{reading.problem}; {trouble}" if reading.problem else trouble)
+        if trouble
+        else reading
+    )
+
+
+def _after_failure(window: Window, hold: Hold, now: datetime) -> Window:
+    if window.source not in ("live", "cache") or window.captured_at is None or window.captured_at > hold.failed_at:
+        return window
+    young = is_young(window.captured_at, now) and hold.kind != "sign-in"
+    return window if young else replace(window, source="stale")
 
 
 def reading_from(document: Any, *, now: datetime) -> Reading:
@@ -91,20 +127,46 @@ def reading_from(document: Any, *, now: datetime) -> Reading:
         window = _refusal_window(refusal, captured_at, problems)
         if window is not None:
             windows.append(window)
-    return Reading(captured_at, tuple(windows), "; ".join(problems) or None)
+    overage = document.get("overage")
+    return Reading(
+        captured_at,
+        tuple(windows),
+        "; ".join(problems) or None,
+        checked_at=_moment(document.get("checkedAt"), "checkedAt", []),
+        read_by=_text(document.get("readBy")),
+        plan=_text(document.get("plan")),
+        overage=overage if isinstance(overage, bool) else None,
+    )
 
 
 def write_reading(
-    home: Home, pool_id: str, windows: Iterable[Window], *, captured_at: datetime, refusal: Refusal | None = None
+    home: Home,
+    pool_id: str,
+    windows: Iterable[Window],
+    *,
+    captured_at: datetime,
+    refusal: Refusal | None = None,
+    checked_at: datetime | None = None,
+    read_by: str | None = None,
+    plan: str | None = None,
+    overage: bool | None = None,
 ) -> None:
-    """Store a reading as the pool's last one; a reading without a refusal replaces an earlier refusal, too."""
+    """Store a reading as the pool's last one; a reading without a refusal replaces an earlier refusal, too.
+
+    No window is newer than ``captured_at``, and one without a capture time of its own was read then. Whoever puts a reading
+    together from an earlier one holds the pool's ``meter_lock``. Raises StorageError when the disk refuses.
+    """
+    told = {
+        "checkedAt": None if checked_at is None else iso(checked_at), "readBy": read_by, "plan": plan, "overage": overage,
+    }  # fmt: skip
     write_json(
         home.meter_file(pool_id),
         {
             "schemaVersion": SCHEMA_VERSION,
             "pool": pool_id,
             "capturedAt": iso(captured_at),
-            "windows": [window_document(window) for window in windows if window.source != "refusal"],
+            **{name: value for name, value in told.items() if value is not None},
+            "windows": [_kept(window, captured_at) for window in windows if window.source != "refusal"],
             "refusal": None if refusal is None else _refusal_document(refusal),
         },
     )
@@ -112,8 +174,21 @@ def write_reading(
 
 def record_refusal(home: Home, pool_id: str, refusal: Refusal, *, now: datetime) -> None:
     """Note that a provider refused work, beside the reading that is there."""
-    reading = load_reading(home, pool_id, now=now)
-    write_reading(home, pool_id, reading.windows, captured_at=reading.captured_at or now, refusal=refusal)
+    from bullswarm_core.quota.lease import meter_lock
+
+    with meter_lock(home, pool_id):
+        known = load_reading(home, pool_id, now=now)
+        write_reading(
+            home,
+            pool_id,
+            known.windows,
+            captured_at=known.captured_at or now,
+            refusal=refusal,
+            checked_at=known.checked_at,
+            read_by=known.read_by,
+            plan=known.plan,
+            overage=known.overage,
+        )
 
 
 def refusal_after_limit(
@@ -142,7 +217,7 @@ def refusal_after_limit(
 
 def window_document(window: Window) -> dict[str, Any]:
     """Return a window as a meter file holds it."""
-    return {
+    document = {
         "kind": window.kind,
         "usedPct": window.used_pct,
         "resetsAt": None if window.resets_at is None else iso(window.resets_at),
@@ -151,6 +226,14 @@ def window_document(window: Window) -> dict[str, Any]:
         "source": window.source,
         "resetSource": window.reset_source,
     }
+    return {**document, "unstable": True} if window.unstable else document
+
+
+def _kept(window: Window, captured_at: datetime) -> dict[str, Any]:
+    document = window_document(window)
+    if window.captured_at is not None and window.captured_at < captured_at:
+        document["capturedAt"] = iso(window.captured_at)
+    return document
 
 
 def number_or_none(value: Any) -> float | None:
@@ -170,9 +253,9 @@ def _kind_for(left: timedelta) -> WindowKind:
 
 def _aged(captured_at: datetime | None, now: datetime) -> WindowSource:
     # A capture time from the future comes from a clock that was wrong: nobody knows how old that reading is.
-    if captured_at is None or captured_at - now > FRESH or now - captured_at > STALE:
+    if not is_young(captured_at, now, STALE):
         return "stale"
-    return "live" if now - captured_at <= FRESH else "cache"
+    return "live" if is_young(captured_at, now, FRESH) else "cache"
 
 
 def _window(entry: Any, place: str, captured_at: datetime | None, now: datetime, problems: list[str]) -> Window | None:
@@ -183,10 +266,10 @@ def _window(entry: Any, place: str, captured_at: datetime | None, now: datetime,
     if used is None and entry.get("usedPct") is not None:
         problems.append(f"{place}.usedPct {entry['usedPct']!r} is not a number of 0 or more")
     length = number_or_none(entry.get("lengthSec"))
-    scope = entry.get("scope")
     resets_at = _moment(entry.get("resetsAt"), f"{place}.resetsAt", problems)
     if resets_at is None and entry.get("resetsAt") is not None:
         return None  # without its reset the reading would count for ever
+    captured_at = _moment(entry.get("capturedAt"), f"{place}.capturedAt", problems) or captured_at
     return Window(
         kind=entry["kind"],
         used_pct=used,
@@ -195,7 +278,8 @@ def _window(entry: Any, place: str, captured_at: datetime | None, now: datetime,
         captured_at=captured_at,
         length=_length(length),
         reset_source=_reset_source(entry.get("resetSource"), resets_at),
-        scope=scope if isinstance(scope, str) and scope else None,
+        scope=_text(entry.get("scope")),
+        unstable=entry.get("unstable") is True,
     )
 
 
@@ -215,7 +299,6 @@ def _refusal_window(entry: Any, captured_at: datetime | None, problems: list[str
         problems.append("refusal is not an object with the kind of a window")
         return None
     resets_at = _moment(entry.get("resetsAt"), "refusal.resetsAt", problems)
-    scope = entry.get("scope")
     return Window(
         kind=entry["kind"],
         used_pct=REFUSED_PCT,
@@ -224,7 +307,7 @@ def _refusal_window(entry: Any, captured_at: datetime | None, problems: list[str
         captured_at=_moment(entry.get("capturedAt"), "refusal.capturedAt", problems) or captured_at,
         # Without a word on where the reset comes from it is a guess, and a guess keeps nothing out.
         reset_source=entry["resetSource"] if entry.get("resetSource") in get_args(ResetSource) else "guessed",
-        scope=scope if isinstance(scope, str) and scope else None,
+        scope=_text(entry.get("scope")),
     )
 
 
@@ -238,6 +321,10 @@ def _refusal_document(refusal: Refusal) -> dict[str, Any]:
     }
 
 
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
 def _moment(value: Any, place: str, problems: list[str]) -> datetime | None:
     if value is None:
         return None
@@ -246,74 +333,3 @@ def _moment(value: Any, place: str, problems: list[str]) -> datetime | None:
     except (TypeError, ValueError):
         problems.append(f"{place} {value!r} is not an ISO-8601 time")
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class SupposedMeter:
-    """What a caller supposes about one window with ``--meter``; ``pool`` is an id or a label, as it was typed."""
-
-    pool: str
-    window: Window
-
-
-def parse_meters(texts: Iterable[str], *, now: datetime) -> tuple[SupposedMeter, ...]:
-    """Read the values of repeated ``--meter`` options; raise UsageError for a bad one, or two for the same window."""
-    found: dict[tuple[str, str], SupposedMeter] = {}
-    for text in texts:
-        meter = parse_meter(text, now=now)
-        if found.setdefault((meter.pool, meter.window.kind), meter) is not meter:
-            raise UsageError(f'--meter "{text}": {meter.pool}:{meter.window.kind} is given twice', hint="give it once")
-    return tuple(found.values())
-
-
-def parse_meter(text: str, *, now: datetime) -> SupposedMeter:
-    """Read ``POOL:WINDOW=USED[@RESET]``: ``codex:5h=81@+23m``, ``claude-code:acme:weekly=30%@2026-03-01T00:00:00Z``.
-
-    USED is a percentage of 0 or more. RESET is an ISO-8601 time (UTC without an offset) or a distance such as
-    ``+2h30m`` from ``now``; without it the reset is unknown. Raises UsageError.
-    """
-    left, equals, right = text.rpartition("=")
-    pool, colon, kind = left.rpartition(":")
-    if not equals or not colon or not pool:
-        raise _bad_meter(text, "it is not POOL:WINDOW=USED[@RESET]")
-    if kind not in WINDOW_KINDS:
-        raise _bad_meter(text, f'unknown window "{kind}"; it is one of {", ".join(WINDOW_KINDS)}')
-    used_text, at, reset_text = right.partition("@")
-    used = _percentage(used_text)
-    if used is None:
-        raise _bad_meter(text, f'"{used_text}" is not a percentage of 0 or more')
-    reset = _reset(reset_text, now) if at else None
-    if at and reset is None:
-        raise _bad_meter(text, f'"{reset_text}" is neither an ISO-8601 time nor a distance such as +2h30m')
-    window = Window(kind, used, reset, source="live", captured_at=now, reset_source="provider" if reset else None)
-    return SupposedMeter(pool, window)
-
-
-def with_supposed(windows: Iterable[Window], supposed: Mapping[WindowKind, Window]) -> tuple[Window, ...]:
-    """Put the supposed windows in the place of all read windows of their kind."""
-    return (*(window for window in windows if window.kind not in supposed), *supposed.values())
-
-
-def _bad_meter(text: str, what: str) -> UsageError:
-    return UsageError(f'--meter "{text}": {what}', hint="for example --meter codex:weekly=33%@+2d")
-
-
-def _percentage(text: str) -> float | None:
-    import re
-
-    return float(text.removesuffix("%")) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?%?", text) else None
-
-
-def _reset(text: str, now: datetime) -> datetime | None:
-    import re
-
-    if not text.startswith("+"):
-        try:
-            return parse_iso(text)
-        except ValueError:
-            return None
-    parts = re.fullmatch(r"\+(?:(\d{1,4})d)?(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,8})s)?", text, re.ASCII)
-    if parts is None or not any(parts.groups()):
-        return None
-    days, hours, minutes, seconds = (int(part or 0) for part in parts.groups())
-    return now + timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)

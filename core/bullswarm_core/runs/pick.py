@@ -12,7 +12,7 @@ from bullswarm_core.database import transaction
 from bullswarm_core.ledger import Booking
 from bullswarm_core.pools import Pool
 from bullswarm_core.quota.durations import expect
-from bullswarm_core.quota.readings import SupposedMeter
+from bullswarm_core.quota.supposed import SupposedMeter
 from bullswarm_core.routing import Decision, decide
 from bullswarm_core.runs.events import AttemptPicked, StepUnplaced
 from bullswarm_core.runs.folder import RunFolder

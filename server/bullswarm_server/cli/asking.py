@@ -13,7 +13,7 @@ from bullswarm_core import ledger
 from bullswarm_core.caller import check_depth, find_caller
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import UnknownNameError, UsageError
-from bullswarm_core.quota.readings import parse_meters
+from bullswarm_core.quota.supposed import parse_meters
 from bullswarm_core.routing import Decision
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.pick import View, choose, look

@@ -12,7 +12,7 @@ from bullswarm_core.home import Home
 from bullswarm_core.labels import Labels
 from bullswarm_core.ledger import entries, inflight_by_pool
 from bullswarm_core.pools import Inflight
-from bullswarm_core.quota.readings import parse_meters
+from bullswarm_core.quota.supposed import parse_meters
 from bullswarm_core.routing.overview import PoolOverview, overview
 from bullswarm_core.settings import Settings
 from bullswarm_core.values import dataclass

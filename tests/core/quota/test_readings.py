@@ -15,14 +15,12 @@ from bullswarm_core.quota.readings import (
     Reading,
     Refusal,
     load_reading,
-    parse_meter,
-    parse_meters,
     reading_from,
     record_refusal,
     refusal_after_limit,
-    with_supposed,
     write_reading,
 )
+from bullswarm_core.quota.supposed import parse_meter, parse_meters, with_supposed
 from bullswarm_core.quota.windows import spent_window
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

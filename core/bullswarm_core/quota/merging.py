@@ -1,0 +1,138 @@
+"""What is known of a pool's windows after another source told something: pure, window by window.
+
+A source that tells one window says nothing about the others, so each keeps the time at which it was read. Of two readings of
+one window the newer counts, unless they contradict each other (facts/quota-endpoints 2.2, rules 8 and 9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+from bullswarm_core.pools import Window, WindowKind
+from bullswarm_core.quota.ladder import CLOCK_TOLERANCE, STALE
+from bullswarm_core.values import replace
+
+CLOSE = timedelta(seconds=120)
+"""Two readings this near to each other should tell the same, and two resets this near are one reset, told with jitter."""
+ROUNDING_PCT = 1.0
+"""Some sources round to whole percents: a fall of this much is none."""
+LARGEST_RISE_PCT = 25.0
+"""More than this in two minutes is no work but a contradiction: it would fill a 5-hour window in eight."""
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_Key = tuple[WindowKind, str | None]
+
+
+def normal_reset(moment: datetime | None) -> datetime | None:
+    """Round a reset to the whole second: vendors tell one reset as 04:59:59.94 and as 05:00:00."""
+    if moment is None:
+        return None
+    try:
+        return (moment + timedelta(microseconds=500_000)).replace(microsecond=0)
+    except OverflowError:
+        return moment.replace(microsecond=0)
+
+
+def merged(
+    known: Iterable[Window], told: Iterable[Window], *, now: datetime, whole: bool = False
+) -> tuple[Window, ...]:
+    """Return the windows of a reading after ``told`` was read; each told window has its capture time.
+
+    Two windows of one kind and scope, both unstable, are two readings that contradict each other. ``whole`` says that the
+    source tells every window of the account: one without a reset that it no longer tells is kept for an hour only. Refusal
+    markers are not windows of a reading and are left out.
+    """
+    groups: dict[_Key, list[Window]] = {}
+    for window in known:
+        if window.source != "refusal":
+            groups.setdefault((window.kind, window.scope), []).append(window)
+    just_told = _worst_at_once(told)
+    for window in sorted(just_told, key=lambda one: _taken(one, now)):
+        key = (window.kind, window.scope)
+        groups[key] = _with_one(groups.get(key, []), window, now)
+    new = {(window.kind, window.scope) for window in just_told}
+    return tuple(
+        window
+        for key, windows in groups.items()
+        for window in windows
+        if _still_stands(window, now, needed=not whole or key in new)
+    )
+
+
+def _worst_at_once(told: Iterable[Window]) -> list[Window]:
+    """Of two limits of one kind that one answer tells, the one that is used more is the one that stops work."""
+    found: dict[tuple[_Key, datetime | None], Window] = {}
+    for window in told:
+        if window.source == "refusal":
+            continue
+        key = ((window.kind, window.scope), window.captured_at)
+        other = found.get(key)
+        if other is None or (window.used_pct or 0.0) > (other.used_pct or 0.0):
+            found[key] = replace(window, resets_at=normal_reset(window.resets_at), unstable=False)
+    return list(found.values())
+
+
+def _still_stands(window: Window, now: datetime, *, needed: bool) -> bool:
+    if window.resets_at is not None:
+        return window.resets_at > now
+    return needed or now - _taken(window, now) <= STALE
+
+
+def _taken(window: Window, now: datetime) -> datetime:
+    """Return when the window was read; what a wrong clock stamped in the future is older than all else."""
+    captured_at = window.captured_at
+    return _LONG_AGO if captured_at is None or captured_at - now > CLOCK_TOLERANCE else captured_at
+
+
+def _with_one(known: Sequence[Window], new: Window, now: datetime) -> list[Window]:
+    if not known:
+        return [new]
+    if len(known) > 1 and any(_is_one_reading(one, new) for one in known):
+        return list(known)  # read once more, and no second witness
+    last = max(known, key=lambda one: _taken(one, now))
+    earlier, later = (last, new) if _taken(last, now) <= _taken(new, now) else (new, last)
+    if earlier is new and (new.used_pct is None or len(known) > 1):
+        return list(known)
+    later = _filled(earlier, later)
+    if later.used_pct is None or earlier.used_pct is None or not _same_reset(earlier, later):
+        return [later]
+    if len(known) > 1:
+        return [later] if _agree(earlier, later) else _pair(known, later)
+    apart = _taken(later, now) - _taken(earlier, now)
+    if apart > CLOSE or _agree(earlier, later):
+        return [later]
+    return _pair([earlier], later)
+
+
+def _filled(earlier: Window, later: Window) -> Window:
+    """Take from the earlier reading what the later one doesn't tell of the same window."""
+    if later.used_pct is None and _same_reset(earlier, later):
+        # Nothing was told of the use: what is known of it stays as old as it is.
+        return replace(earlier, resets_at=later.resets_at or earlier.resets_at)
+    if later.resets_at is None and earlier.used_pct is not None and later.used_pct is not None:
+        ended = earlier.resets_at is None or later.captured_at is None or earlier.resets_at <= later.captured_at
+        if not ended and later.used_pct >= earlier.used_pct - ROUNDING_PCT:
+            return replace(later, resets_at=earlier.resets_at, reset_source=earlier.reset_source)
+    return later
+
+
+def _same_reset(one: Window, other: Window) -> bool:
+    if one.resets_at is None or other.resets_at is None:
+        return one.resets_at is other.resets_at or one.used_pct is None or other.used_pct is None
+    return abs(one.resets_at - other.resets_at) <= CLOSE
+
+
+def _agree(earlier: Window, later: Window) -> bool:
+    """Tell whether the later number can follow the earlier one: a window only fills, and not in a moment."""
+    rise = (later.used_pct or 0.0) - (earlier.used_pct or 0.0)
+    return -ROUNDING_PCT <= rise <= LARGEST_RISE_PCT
+
+
+def _is_one_reading(one: Window, other: Window) -> bool:
+    return one.captured_at == other.captured_at and one.used_pct == other.used_pct
+
+
+def _pair(known: Sequence[Window], later: Window) -> list[Window]:
+    worst = max(known, key=lambda one: one.used_pct or 0.0)
+    return [replace(worst, unstable=True), replace(later, unstable=True)]
