@@ -10,9 +10,11 @@ from bullswarm_core.home import Home
 from bullswarm_core.labels import Labels
 from bullswarm_core.pools import EFFORTS, Effort, Inflight, Pool, Rate, Rung, Window, WindowKind
 from bullswarm_core.quota.declared import with_declared_reset
+from bullswarm_core.quota.plan_models import DEFAULT_MODEL, PlanRefusal, PlanRefusals, load_plan_refusals
 from bullswarm_core.quota.readings import Reading, load_reading
 from bullswarm_core.quota.supposed import SupposedMeter, with_supposed
 from bullswarm_core.quota.windows import has_free_name
+from bullswarm_core.reasoning import level_of, levels_of
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.settings import RungChoice, Settings
 from bullswarm_core.values import replace
@@ -20,6 +22,7 @@ from bullswarm_core.values import replace
 _NO_LABELS = Labels()
 _NO_READING = Reading()
 REFUSED_BY_PERSON = "you excluded it"
+REFUSED_ON_POOL = "you turned it off on this pool"
 
 
 def assemble_pools(
@@ -31,6 +34,7 @@ def assemble_pools(
     meters: Mapping[str, Reading] | None = None,
     inflight: Mapping[str, tuple[Inflight, ...]] | None = None,
     rates: Mapping[str, Mapping[WindowKind, Rate]] | None = None,
+    plan_refusals: PlanRefusals | None = None,
 ) -> tuple[Pool, ...]:
     """Return one Pool per profile, by id; pure. The mappings are by pool id, and a pool may be missing from each."""
     found = sorted(profiles, key=lambda profile: profile.id)
@@ -45,6 +49,7 @@ def assemble_pools(
             reading=meters.get(profile.id, _NO_READING),
             inflight=inflight.get(profile.id, ()),
             rates=rates.get(profile.id, {}),
+            refusals=(plan_refusals or {}).get(profile.id, {}),
         )
         for profile in found
     )
@@ -62,7 +67,15 @@ def current_pools(
     """Return one Pool per profile with the meters of the home as they are now; reads files and changes none."""
     found = tuple(profiles)
     meters = read_meters(home, [profile.id for profile in found], now=now)
-    return assemble_pools(found, settings, now=now, labels=labels, meters=meters, inflight=inflight)
+    return assemble_pools(
+        found,
+        settings,
+        now=now,
+        labels=labels,
+        meters=meters,
+        inflight=inflight,
+        plan_refusals=load_plan_refusals(home),
+    )
 
 
 def read_meters(home: Home, pool_ids: Iterable[str], *, now: datetime) -> dict[str, Reading]:
@@ -70,22 +83,25 @@ def read_meters(home: Home, pool_ids: Iterable[str], *, now: datetime) -> dict[s
     return {pool_id: load_reading(home, pool_id, now=now) for pool_id in pool_ids}
 
 
-def rungs_of(profile: PoolProfile, settings: Settings) -> dict[Effort, Rung]:
+def rungs_of(
+    profile: PoolProfile, settings: Settings, refusals: Mapping[str, PlanRefusal] | None = None
+) -> dict[Effort, Rung]:
     """Return what the pool runs on each tier: the person's rungs if there are any, else the connector's.
 
     A tier that is missing has no model, so that the pool is left out on it: once a person sets rungs for a pool, only
-    the tiers that they named are allowed (design D16).
+    the tiers that they named are allowed (design D16). ``refusals`` are the models that its plan doesn't include.
     """
     defaults = profile.connector.tiers
     chosen = settings.rungs.get(profile.id)
-    if chosen is None:
-        rungs = {tier: defaults[tier] for tier in EFFORTS if tier in defaults}
-    else:
-        rungs = {tier: _chosen(chosen[tier], defaults.get(tier)) for tier in EFFORTS if tier in chosen}
-    return {
-        tier: _finished(rung, profile, excluded=settings.excluded_models, said_free=_said_free(chosen, tier))
-        for tier, rung in rungs.items()
-    }
+    refused = _refused_models(profile.id, settings, refusals or {})
+    found: dict[Effort, Rung] = {}
+    for tier in EFFORTS:
+        choice = chosen.get(tier) if chosen is not None else None
+        rung = defaults.get(tier) if chosen is None else _chosen(choice)
+        if rung is not None:
+            levelled = _levelled(rung, tier, profile, settings, choice)
+            found[tier] = _finished(levelled, profile, refused=refused, said_free=choice.free if choice else None)
+    return found
 
 
 def routing_context(
@@ -127,11 +143,17 @@ def _pool(
     reading: Reading,
     inflight: tuple[Inflight, ...],
     rates: Mapping[WindowKind, Rate],
+    refusals: Mapping[str, PlanRefusal],
 ) -> Pool:
     connector = profile.connector
     subscription = settings.subscriptions.get(profile.id)
     declared = subscription.quota_window if subscription else None
     pacing = declared or connector.quota_window
+    levels, model_levels = levels_of(
+        profile.id,
+        layers=settings.reasoning,
+        connector={tier: rung.reasoning for tier, rung in connector.tiers.items()},
+    )
     return Pool(
         id=profile.id,
         provider=connector.name,
@@ -139,7 +161,10 @@ def _pool(
         enabled=settings.enabled(profile.id),
         lanes=connector.lanes,
         capabilities=connector.capabilities,
-        tiers=rungs_of(profile, settings),
+        tiers=rungs_of(profile, settings, refusals),
+        levels=levels,
+        model_levels=model_levels,
+        refused_models=_refused_models(profile.id, settings, refusals),
         windows=with_declared_reset(
             reading.windows, anchor=subscription.resets_at if subscription else None, kind=pacing, now=now
         ),
@@ -157,19 +182,36 @@ def _pool(
     )
 
 
-def _chosen(choice: RungChoice, default: Rung | None) -> Rung:
-    reasoning = choice.reasoning or (default.reasoning if default else None)
-    return Rung(model=choice.model, reasoning=reasoning, source="settings")
+def _chosen(choice: RungChoice | None) -> Rung | None:
+    return Rung(model=choice.model, source="settings") if choice else None
 
 
-def _said_free(chosen: Mapping[Effort, RungChoice] | None, tier: Effort) -> bool | None:
-    return chosen[tier].free if chosen is not None else None
+def _levelled(rung: Rung, tier: Effort, profile: PoolProfile, settings: Settings, choice: RungChoice | None) -> Rung:
+    default = profile.connector.tiers.get(tier)
+    level = level_of(
+        tier,
+        pool=profile.id,
+        model=rung.model,
+        layers=settings.reasoning,
+        rung=choice.reasoning if choice else None,
+        connector=default.reasoning if default else None,
+    )
+    return replace(rung, reasoning=level.level)
 
 
-def _finished(rung: Rung, profile: PoolProfile, *, excluded: frozenset[str], said_free: bool | None) -> Rung:
+def _finished(rung: Rung, profile: PoolProfile, *, refused: Mapping[str, str], said_free: bool | None) -> Rung:
     known_free = rung.free or is_free(profile.connector, rung.model) or has_free_name(rung.model)
     return replace(
         rung,
         free=known_free if said_free is None else said_free,
-        refused=REFUSED_BY_PERSON if rung.model in excluded else None,
+        refused=refused.get(rung.model or DEFAULT_MODEL),
     )
+
+
+def _refused_models(pool_id: str, settings: Settings, refusals: Mapping[str, PlanRefusal]) -> dict[str, str]:
+    """Say why each model that this pool may not run may not be run; the person's own word before the provider's."""
+    return {
+        **{model: refusal.reason for model, refusal in refusals.items()},
+        **dict.fromkeys(settings.disabled_models.get(pool_id, ()), REFUSED_ON_POOL),
+        **dict.fromkeys(settings.excluded_models, REFUSED_BY_PERSON),
+    }

@@ -125,10 +125,12 @@ class Pool:
 
     ``pacing`` is the kind of the pacing window (the operator's choice, else the connector's); None means the default
     order weekly, then monthly. ``metered`` False says that the connector declares no meter, so that an absent
-    reading is no surprise. ``unavailable`` says why the pool cannot be used at all; None means that it can.
-    ``last_resort`` marks the embedded worker: used only when named or when no other pool is left. ``meter_error``
-    and ``meter_hold_until`` tell why a reading is stale and when the meter may be asked again, ``meter_read_by`` which
-    source told it and ``plan`` the name of the plan; they are shown and never judged.
+    reading is no surprise. ``levels`` and ``model_levels`` are the reasoning levels of models that no rung names, and
+    ``refused_models`` says why a model may not be run here, whatever names it. ``unavailable`` says why the pool
+    cannot be used at all; None means that it can. ``last_resort`` marks the embedded worker: used only when named or
+    when no other pool is left. ``meter_error`` and ``meter_hold_until`` tell why a reading is stale and when the meter
+    may be asked again, ``meter_read_by`` which source told it and ``plan`` the name of the plan; they are shown and
+    never judged.
 
     ``billing`` tells how work is paid, and ``overage`` True that work beyond what is included would be billed (None:
     nobody knows); what is paid apart is used only with ``billing_granted``, which only the person sets.
@@ -141,6 +143,9 @@ class Pool:
     lanes: frozenset[Lane] = frozenset(LANES)
     capabilities: frozenset[str] = frozenset()
     tiers: Mapping[Effort, Rung] = field(default_factory=dict)
+    levels: Mapping[Effort, str] = field(default_factory=dict)
+    model_levels: Mapping[str, Mapping[Effort, str]] = field(default_factory=dict)
+    refused_models: Mapping[str, str] = field(default_factory=dict)
     windows: tuple[Window, ...] = ()
     pacing: Literal["weekly", "monthly"] | None = None
     inflight: tuple[Inflight, ...] = ()
