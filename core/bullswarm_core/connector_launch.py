@@ -56,6 +56,25 @@ class Reasoning:
 
 
 @dataclass(frozen=True, slots=True)
+class StructuredOutput:
+    """How the CLI is given the schema of a typed answer, and which schemas its vendor takes.
+
+    ``arguments`` may hold ``{answerSchema}`` (the JSON itself) and ``{answerSchemaFile}``. ``reply`` True: the answer is the
+    final reply; else the stream's last word carries it. ``keywords`` None takes every keyword, ``closed_objects`` only
+    objects that allow no further property and require each of theirs, ``largest_bytes`` no larger schema.
+    ``gave_up`` are the error codes that say that the worker gave no answer that fits.
+    """
+
+    arguments: tuple[str, ...]
+    reply: bool = False
+    keywords: frozenset[str] | None = None
+    root_without: frozenset[str] = frozenset()
+    closed_objects: bool = False
+    largest_bytes: int | None = None
+    gave_up: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """How the CLI is started. Text may hold ``{cwd} {promptFile} {privateTmp} {reasoning} {folder} {python} {lane}``.
 
@@ -63,7 +82,8 @@ class Launch:
     ``state_folders`` are the CLI's own files and folders (with a slash at the end), which it must be able to write when
     bullswarm confines it; ``terminal`` says by which line of its stream the keeper knows the CLI's last word.
     ``guarded`` are the person's own settings in there, with which no worker has any business. ``first_start`` is a file
-    that the CLI's first start makes; until it is there, starts of it don't overlap.
+    that the CLI's first start makes; until it is there, starts of it don't overlap. ``structured_output`` None: the CLI
+    takes no schema.
     """
 
     arguments: tuple[str, ...] = ()
@@ -80,6 +100,7 @@ class Launch:
     clocks: Clocks = Clocks()
     first_start: str | None = None
     guarded: tuple[str, ...] = ()
+    structured_output: StructuredOutput | None = None
 
     def mode(self, lane: Lane, sandbox: Sandbox) -> Mode:
         """Give the way to start ``lane``: a chore like a build, and a missing choice like workspace."""
@@ -158,6 +179,22 @@ def launch_from_json(data: Mapping[str, Any]) -> Launch:
         clocks=Clocks(clocks.get("startupSec"), clocks.get("silenceSec"), clocks.get("terminalGraceSec")),
         first_start=data.get("firstStart"),
         guarded=tuple(data.get("guarded", ())),
+        structured_output=_structured_output(data.get("structuredOutput")),
+    )
+
+
+def _structured_output(data: Mapping[str, Any] | None) -> StructuredOutput | None:
+    if data is None:
+        return None
+    keywords = data.get("keywords")
+    return StructuredOutput(
+        arguments=tuple(data["arguments"]),
+        reply=data.get("answer") == "reply",
+        keywords=None if keywords is None else frozenset(keywords),
+        root_without=frozenset(data.get("rootWithout", ())),
+        closed_objects=data.get("closedObjects", False),
+        largest_bytes=data.get("largestBytes"),
+        gave_up=frozenset(data.get("gaveUp", ())),
     )
 
 

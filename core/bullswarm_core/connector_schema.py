@@ -14,8 +14,10 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from bullswarm_core.errors import ConnectorError
+from bullswarm_core.judging.answer_schema import KEYWORDS
 
 _PLACEHOLDERS = ("cwd", "promptFile", "privateTmp", "reasoning", "folder", "python", "lane", "configFolder")
+_ANSWER_PLACEHOLDERS = ("answerSchema", "answerSchemaFile")
 _LONGEST_SHOWN = 80
 
 
@@ -27,15 +29,27 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _template(text: str) -> str:
+def _template(text: str, *, allowed: tuple[str, ...] = _PLACEHOLDERS) -> str:
     for name in re.findall(r"\{([A-Za-z]+)\}", text):
-        if name not in _PLACEHOLDERS:
-            raise ValueError(f"text whose placeholders are {', '.join('{' + p + '}' for p in _PLACEHOLDERS)}")
+        if name not in allowed:
+            raise ValueError(f"text whose placeholders are {', '.join('{' + p + '}' for p in allowed)}")
+    return text
+
+
+def _answer_template(text: str) -> str:
+    return _template(text, allowed=(*_PLACEHOLDERS, *_ANSWER_PLACEHOLDERS))
+
+
+def _keyword(text: str) -> str:
+    if text not in KEYWORDS:
+        raise ValueError(f"a keyword of JSON Schema: {', '.join(KEYWORDS)}")
     return text
 
 
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Template = Annotated[str, AfterValidator(_template)]
+AnswerTemplate = Annotated[str, AfterValidator(_answer_template)]
+Keyword = Annotated[str, AfterValidator(_keyword)]
 # A token goes there: the wire is encrypted, or never leaves this machine.
 Address = Annotated[str, Field(pattern=r"^(https://|http://(127\.0\.0\.1|localhost)[:/])[^\s@]+$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
@@ -107,6 +121,16 @@ class TerminalPart(_Part):
     equals: Annotated[tuple[str | int | bool, ...], Field(min_length=1)]
 
 
+class StructuredOutputPart(_Part):
+    arguments: Annotated[tuple[AnswerTemplate, ...], Field(min_length=1)]
+    answer: Literal["event", "reply"] = "event"
+    keywords: tuple[Keyword, ...] | None = None
+    root_without: tuple[Keyword, ...] = ()
+    closed_objects: bool = False
+    largest_bytes: Annotated[int, Field(gt=0)] | None = None
+    gave_up: tuple[str, ...] = ()
+
+
 class LaunchPart(_Part):
     arguments: Words = ()
     environment: Environment = {}
@@ -119,6 +143,7 @@ class LaunchPart(_Part):
     terminal: tuple[TerminalPart, ...] = ()
     first_start: str | None = None
     guarded: tuple[str, ...] = ()
+    structured_output: StructuredOutputPart | None = None
     clocks: ClocksPart = ClocksPart()
 
 
@@ -205,6 +230,12 @@ def _check_together(checked: ConnectorPart, file: str) -> None:
     for lane, choices in launch.lanes.items():
         if "workspace" not in choices:
             raise ConnectorError(f"{file}: launch.lanes.{lane}: {sorted(choices)} lacks workspace, the default sandbox")
+    answer = launch.structured_output
+    if answer is not None and not any("{answerSchema" in word for word in answer.arguments):
+        raise ConnectorError(
+            f"{file}: launch.structuredOutput.arguments: {list(answer.arguments)} must name"
+            " {answerSchema} or {answerSchemaFile}"
+        )
     prompt = launch.prompt
     if prompt.way == "file" and not any("{promptFile}" in word for word in (*launch.arguments, *prompt.arguments)):
         raise ConnectorError(f"{file}: launch.prompt.arguments: {list(prompt.arguments)} must name {{promptFile}} once")

@@ -6,6 +6,7 @@ import signal
 from datetime import datetime
 
 from bullswarm_core.fast.text import plain
+from bullswarm_core.judging.answer import AnswerCheck
 from bullswarm_core.judging.content import content_gate, last_sentence, only_announces, says_anything
 from bullswarm_core.judging.facts import FailureKind, JudgeInput, Note
 from bullswarm_core.judging.last_words import asks_back, cut_short, only_asks, waits_for_itself
@@ -20,6 +21,8 @@ _SIGNAL_BASE = 128
 _MOST_SIGNALS = 64
 # An idle CLI used about 1 % of a CPU while it hung, a healthy one 33 % (bug report B19).
 _IDLE_SHARE = 0.02
+# An answer is the worker's to write; a why is one line.
+_QUOTED = 240
 _TOO_LARGE = "the tree is too large to be seen whole"
 
 
@@ -41,7 +44,7 @@ def ended_well(facts: JudgeInput) -> bool:
     if ended.reason == "exited":
         if ended.exit_code != 0 or ended.signal is not None:
             return False
-        answered = says_anything(stream.answer) and stream.answered_after_tools
+        answered = _has_answer(facts) or (says_anything(stream.answer) and stream.answered_after_tools)
         return stream.terminal or not stream.event_stream or answered
     return stream.terminal and ended.reason in ("after-terminal", "silence", "no-progress", "wall", "startup", "limit")
 
@@ -74,11 +77,37 @@ def counted_denials(facts: JudgeInput) -> tuple[Denial, ...]:
 def content_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
     """Return what is missing from the work itself, or None where the lane's deliverable is there.
 
-    Build and chore need a changed file or a commit, analyze a reply that is more than an announcement or a question.
+    Build and chore need a changed file or a commit, analyze a reply that is more than an announcement or a question. A typed
+    answer has to be valid in every lane, and of an analysis nothing else is asked (reference runs-and-workflows 6.1).
     """
     if cut := cut_short(facts.stream.stop_reason):
         return "provider", f"not finished: {cut}"
-    return _analysis_problem(facts) if facts.lane == "analyze" else _work_problem(facts)
+    if facts.answer is None:
+        return _analysis_problem(facts) if facts.lane == "analyze" else _work_problem(facts)
+    if facts.lane != "analyze":
+        return _work_problem(facts) or _answer_problem(facts.answer)
+    asked_back = None if facts.answer.ok else _analysis_problem(facts)
+    if asked_back is not None and asked_back[0] == "needs-input":
+        return asked_back
+    return _answer_problem(facts.answer)
+
+
+def _answer_problem(check: AnswerCheck) -> tuple[FailureKind, str] | None:
+    if check.ok:
+        return None
+    first, more = check.problems[0], len(check.problems) - 1
+    if not check.checked:
+        return "runtime", f"typed answer: {clean_line(first.problem)}"
+    if check.source is None:
+        return "schema", "no answer: the task asks for one that matches a schema, and none was given"
+    what = clean_line(f"{'' if first.path == '#' else first.path + ': '}{first.problem}")
+    also = f" (and {more} more)" if more else ""
+    return "schema", f"the answer does not match its schema: {what[:_QUOTED]}{also} · {check.where}"
+
+
+def _has_answer(facts: JudgeInput) -> bool:
+    """Tell whether a typed answer was asked for and is valid."""
+    return facts.answer is not None and facts.answer.ok
 
 
 def _analysis_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
@@ -192,7 +221,7 @@ def _notes_on_work(facts: JudgeInput, *, ok: bool) -> list[Note]:
         notes.append(
             Note("answer-before-tools", "the last thing that the worker did was a tool call, after its answer")
         )
-    if ok and facts.lane == "analyze" and (doubt := doubt_about(stream.answer)):
+    if ok and facts.lane == "analyze" and not _has_answer(facts) and (doubt := doubt_about(stream.answer)):
         notes.append(Note("doubtful-answer", doubt))
     if made is not None and made.attribution == "shared":
         notes.append(

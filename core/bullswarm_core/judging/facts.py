@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+from bullswarm_core.judging.answer import AnswerCheck
 from bullswarm_core.judging.deliverable import DeliverableFacts
 from bullswarm_core.judging.limits import Notice
 from bullswarm_core.pools import Lane, Window
@@ -52,7 +53,8 @@ class JudgeInput:
     pool's last reading; ``now`` decides which of them still run. ``free``: the rung costs nothing. ``stop`` says what a
     requested stop meant. ``confined``: something held the worker, so that a "permission denied" of the system is a denial.
     ``pool`` is named in the way out, where there is one. ``meddled`` are settings of the person's that are not what they
-    were before the worker started.
+    were before the worker started. ``answer`` is what came of a typed answer, None where none was asked for;
+    ``answer_given_up``: the CLI itself ended because the worker gave none that fits.
     """
 
     lane: Lane
@@ -69,3 +71,5 @@ class JudgeInput:
     confined: bool = False
     pool: str | None = None
     meddled: tuple[str, ...] = ()
+    answer: AnswerCheck | None = None
+    answer_given_up: bool = False

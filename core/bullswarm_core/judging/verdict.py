@@ -126,14 +126,17 @@ def _output_lost(facts: JudgeInput) -> _Finding | None:
 def _done(facts: JudgeInput) -> _Finding | None:
     if not ended_well(facts) or content_problem(facts) is not None:
         return None
+    checked = f"answer checked ({facts.answer.where})" if facts.answer else None
     if facts.lane == "analyze":
+        if checked:
+            return _Finding(None, checked)
         length = len(plain(facts.stream.answer).strip())
         return _Finding(None, f"answered in {counted(length, 'character', 'characters')}")
     made = facts.deliverable
     assert made is not None, "content_problem passes no build or chore without its deliverable"
     parts = [counted(len(made.changed), "file changed", "files changed")] if made.changed else []
     parts += [counted(len(made.commits), "commit", "commits")] if made.commits else []
-    return _Finding(None, ", ".join(parts))
+    return _Finding(None, ", ".join([*parts, checked] if checked else parts))
 
 
 def _refused(facts: JudgeInput) -> _Finding | None:
@@ -200,6 +203,14 @@ def _interrupted(facts: JudgeInput) -> _Finding | None:
     return _Finding("interrupted", f"interrupted: ended by {name} · what it had written is kept") if name else None
 
 
+def _gave_up_on_the_answer(facts: JudgeInput) -> _Finding | None:
+    """A CLI that checks the answer itself ends with an error when the worker can't give one that fits."""
+    if not facts.answer_given_up or facts.answer is None or facts.answer.ok:
+        return None
+    words = next((error.text for error in reversed(facts.stream.errors) if error.fatal), "")
+    return _Finding("schema", f"the answer does not match its schema: {_quoted(words)} · {facts.answer.where}")
+
+
 def _provider_failed(facts: JudgeInput) -> _Finding | None:
     stream = facts.stream
     fatal = [error for error in stream.errors if error.fatal and not error.warning]
@@ -219,7 +230,8 @@ def _denied(facts: JudgeInput) -> _Finding | None:
         return None
     tools = list(dict.fromkeys(denial.tool for denial in denied))
     named = ", ".join(tools[:5]) + (f" and {len(tools) - 5} more" if len(tools) > 5 else "")
-    missing = "no answer was given" if facts.lane == "analyze" else "no file was changed"
+    changed = facts.deliverable is not None and facts.deliverable.produced
+    missing = "no answer was given" if facts.lane == "analyze" or changed else "no file was changed"
     count = counted(max(len(denied), facts.stream.denial_count), "refusal", "refusals")
     first = next((denial for denial in denied if denial.target), None)
     where = f"; the first: {first.tool} {_quoted(first.target)}" if first and first.target else ""
@@ -257,6 +269,7 @@ _RULES: tuple[Callable[[JudgeInput], _Finding | None], ...] = (
     _stopped_on_a_limit,
     _clock_ran_out,
     _interrupted,
+    _gave_up_on_the_answer,
     _provider_failed,
     _denied,
     _failed_process,
@@ -266,15 +279,17 @@ _RULES: tuple[Callable[[JudgeInput], _Finding | None], ...] = (
 
 
 def _is_missing(facts: JudgeInput) -> bool:
+    if facts.answer is not None and facts.answer.source is None:
+        return True
     if facts.lane == "analyze":
-        return not says_anything(facts.stream.answer)
+        return not says_anything(facts.stream.answer) and not (facts.answer and facts.answer.ok)
     return facts.deliverable is None or not facts.deliverable.produced
 
 
 def _is_usable(facts: JudgeInput) -> bool:
     if content_problem(facts) is not None:
         return False
-    return facts.lane != "analyze" or doubt_about(facts.stream.answer) is None
+    return facts.lane != "analyze" or facts.answer is not None or doubt_about(facts.stream.answer) is None
 
 
 def _quoted(words: str) -> str:

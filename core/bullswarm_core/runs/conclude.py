@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from bullswarm_core.connector import PoolProfile, Signatures
+from bullswarm_core.connector_launch import StructuredOutput
 from bullswarm_core.errors import StorageError
 from bullswarm_core.home import write_bytes_atomic
+from bullswarm_core.judging.answer import validator
 from bullswarm_core.judging.channel import with_channel
 from bullswarm_core.judging.content import says_anything
 from bullswarm_core.judging.deliverable import DeliverableFacts, attribute
@@ -18,18 +20,22 @@ from bullswarm_core.judging.limits import Notice, Reader, notice_of
 from bullswarm_core.judging.resets import DEFAULT_HORIZON
 from bullswarm_core.judging.verdict import JudgeInput, Judgement, WorkerClocks, declared_failure, judge
 from bullswarm_core.pools import Lane, Window
+from bullswarm_core.quota.plan_models import note_plan_refusal
 from bullswarm_core.quota.readings import load_reading
 from bullswarm_core.quota.refusals import note_refusal
 from bullswarm_core.runs.events import AttemptPicked, RunCreated
 from bullswarm_core.runs.folder import AttemptFiles
+from bullswarm_core.runs.harvest import Harvest, harvest
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.snapshots import changes_since
+from bullswarm_core.runs.task import task_of
 from bullswarm_core.runs.verdict_document import EXCERPT_BYTES
 from bullswarm_core.values import dataclass, replace
 from bullswarm_core.wire import iso, to_wire
 from bullswarm_core.workers.facts import Denial, ExitFacts, StreamFacts
 from bullswarm_core.workers.guarded import changed as changed_settings
+from bullswarm_core.workers.spawn import run_child
 from bullswarm_core.workers.stream_table import compile_table
 from bullswarm_core.workers.streams import stderr_denials, with_stderr
 
@@ -86,6 +92,7 @@ def conclude(ended: Ended) -> Conclusion:
     )
     notice = ended.notice or notice_of(stream, reader)
     deliverable = _deliverable(ended, stream)
+    answer = _answer(ended, stream)
     judgement = judge(
         JudgeInput(
             lane=cast(Lane, ended.picked.lane),
@@ -100,12 +107,16 @@ def conclude(ended: Ended) -> Conclusion:
             confined=ended.launch.get("confinement", "none") != "none",
             pool=ended.picked.pool,
             meddled=changed_settings(ended.launch.get("guarded") or {}),
+            answer=answer.check if answer else None,
+            answer_given_up=_gave_up(ended, stream),
             now=now,
         )
     )
     if judgement.failure_kind == "quota" and notice is not None:
         # Seed: a pool that can't be read counts as full until its reset, if that reset is named or measured.
         note_refusal(ended.services.home, ended.picked.pool, notice, now=now)
+    if judgement.failure_kind == "model-not-in-plan" and notice is not None:
+        note_plan_refusal(ended.services.home, ended.picked.pool, ended.picked.model, notice.line, now=now)
     output = None
     try:
         output = _write_output(ended, stream)
@@ -115,7 +126,7 @@ def conclude(ended: Ended) -> Conclusion:
         judgement=judgement,
         meta=_meta(ended, stream, output),
         output_file=output,
-        parts=_parts(ended, stream, deliverable),
+        parts=_parts(ended, stream, deliverable) | _answer_parts(answer),
     )
 
 
@@ -167,6 +178,37 @@ def _deliverable(ended: Ended, stream: StreamFacts) -> DeliverableFacts | None:
         ended.picked.tree, run_id=ended.created.run_id, since=ended.started_at
     )
     return attribute(facts, cwd=ended.created.cwd, overlapped=overlapped, edits=stream.edits)
+
+
+def _answer(ended: Ended, stream: StreamFacts) -> Harvest | None:
+    """Find and check the typed answer, where the step asks for one and a worker was there to give it."""
+    schema = task_of(ended.created, ended.picked.step).answer
+    if schema is None or ended.exit.reason == "never-started":
+        return None
+    return harvest(
+        schema,
+        lane=ended.picked.lane,
+        files=ended.files,
+        stream=stream,
+        structured=_structured(ended),
+        validate=validator(run_child, environ=ended.services.environ),
+    )
+
+
+def _structured(ended: Ended) -> StructuredOutput | None:
+    """Return how this CLI was given the schema of the answer, None where it was not."""
+    if ended.profile is None or not ended.launch.get("structuredOutput"):
+        return None
+    return ended.profile.connector.launch.structured_output
+
+
+def _gave_up(ended: Ended, stream: StreamFacts) -> bool:
+    rule = _structured(ended)
+    return rule is not None and any(error.fatal and error.code in rule.gave_up for error in stream.errors)
+
+
+def _answer_parts(answer: Harvest | None) -> dict[str, Any]:
+    return {} if answer is None else {"answer": answer.value, "answerCheck": to_wire(answer.check)}
 
 
 def _write_output(ended: Ended, stream: StreamFacts) -> str | None:

@@ -84,6 +84,21 @@ class AttemptFiles:
         return self.folder / f"before-{self._stem}.json"
 
     @property
+    def answer(self) -> Path:
+        """The typed answer as bullswarm keeps it: what was given, valid or not."""
+        return self.folder / f"answer-{self._stem}.json"
+
+    @property
+    def answer_schema(self) -> Path:
+        """What is asserted of the typed answer, for CLIs that take the schema as a file."""
+        return self.folder / f"answer-{self._stem}.schema.json"
+
+    @property
+    def answer_draft(self) -> Path:
+        """Where a worker that may write puts its typed answer: a place that every confinement lets it write to."""
+        return self.private_tmp / "answer.json"
+
+    @property
     def private_tmp(self) -> Path:
         return self.folder / f"tmp-{self._stem}"
 

@@ -13,10 +13,11 @@ from bullswarm_core.routing import Decision
 from bullswarm_core.runs.clocks import worker_clocks
 from bullswarm_core.runs.events import AttemptPicked, RunCreated
 from bullswarm_core.runs.folder import AttemptFiles, RunFolder
+from bullswarm_core.runs.harvest import remove_draft, writes
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.snapshots import remember
 from bullswarm_core.runs.task import RUN_STEP, Task, task_of
-from bullswarm_core.runs.task_text import task_text
+from bullswarm_core.runs.task_text import answer_rules, task_text
 from bullswarm_core.settings import PoolChoice, Settings
 from bullswarm_core.values import dataclass
 from bullswarm_core.wire import to_wire
@@ -25,6 +26,7 @@ from bullswarm_core.workers.guarded import fingerprints
 from bullswarm_core.workers.keeper_clocks import Clocks
 from bullswarm_core.workers.keeper_spec import KeeperSpec
 from bullswarm_core.workers.launch import LaunchPlan, plan_launch, shown_command
+from bullswarm_core.workers.structured import AnswerSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Preparation:
             "notes": list(self.plan.notes),
             "clocks": self.spec.to_json()["clocks"],
             "guarded": fingerprints(self.plan.guarded),
+            "structuredOutput": self.plan.structured,
         }
 
 
@@ -62,7 +65,13 @@ def prepare(
     task = task_of(created, picked.step)
     choice = Settings.load(services.home).pool(picked.pool)
     make_folder(files.private_tmp)
-    text = task_text(task.prompt, lane=task.lane, cwd=task.cwd, may_commit=choice.sandbox == "full")
+    text = task_text(
+        task.prompt,
+        lane=task.lane,
+        cwd=task.cwd,
+        may_commit=choice.sandbox == "full",
+        answer_rules=_answer_rules(task, files),
+    )
     write_bytes_atomic(files.task, text.encode("utf-8", "surrogateescape"))
     rung = Rung(model=picked.model, reasoning=picked.reasoning, source=picked.rung_source)
     plan = _plan(services, profile, choice, task, rung, files)
@@ -95,7 +104,23 @@ def _plan(
         sandbox=choice.sandbox,
         inherit_config=choice.worker_inherits_config,
         can_confine=can_confine(),
+        answer=_answer_schema(task, files),
     )
+
+
+def _answer_schema(task: Task, files: AttemptFiles) -> AnswerSchema | None:
+    return None if task.answer is None else AnswerSchema(task.answer, str(files.answer_schema))
+
+
+def _answer_rules(task: Task, files: AttemptFiles) -> str | None:
+    """Ready the place of a typed answer, and say how the worker gives it."""
+    schema = _answer_schema(task, files)
+    if schema is None:
+        return None
+    write_bytes_atomic(files.answer_schema, schema.text.encode())
+    # An earlier start of this attempt that came to nothing may have left a file; no answer is older than its worker.
+    remove_draft(files.answer_draft)
+    return answer_rules(schema.schema, draft=str(files.answer_draft) if writes(task.lane) else None)
 
 
 def _clocks(

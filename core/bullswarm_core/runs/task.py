@@ -24,6 +24,7 @@ class Task:
 
     ``timeout_sec`` is the wall clock, None for none; ``shared_tree`` allows a second writer in the same tree;
     ``independent_of`` names earlier work whose providers are avoided, for the record (the avoiding is in the filters).
+    ``answer`` is the JSON Schema of a typed answer, checked by `judging.answer_schema` where it came in.
     """
 
     prompt: str
@@ -41,6 +42,7 @@ class Task:
     capabilities: tuple[str, ...] = ()
     timeout_sec: float | None = None
     shared_tree: bool = False
+    answer: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if not self.prompt.strip():
@@ -112,6 +114,8 @@ def to_program(task: Task) -> dict[str, Any]:
     }
     if any(names for group in route.values() for names in group.values()):
         step["route"] = route
+    if task.answer is not None:
+        step["answer"] = dict(task.answer)
     return {"schemaVersion": PROGRAM_VERSION, "steps": [step]}
 
 
@@ -146,6 +150,7 @@ def from_step(step: Mapping[str, Any], options: Mapping[str, Any], *, cwd: str) 
         capabilities=tuple(options.get("capabilities", ())),
         timeout_sec=options.get("timeoutSec"),
         shared_tree=bool(options.get("sharedTree")),
+        answer=step.get("answer"),
     )
 
 

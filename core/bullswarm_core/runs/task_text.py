@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from bullswarm_core.judging.answer_json import compact
 from bullswarm_core.pools import Lane
 
 _RULE = "-" * 72
@@ -23,10 +27,34 @@ _BY_LANE: dict[Lane, tuple[str, ...]] = {
 _NO_COMMIT = "Don't commit and don't push: the caller reviews your edits in the working tree first."
 
 
-def task_text(prompt: str, *, lane: Lane, cwd: str, may_commit: bool) -> str:
-    """Return the worker's whole task; the prompt comes first and verbatim, nothing in it is substituted."""
+def task_text(prompt: str, *, lane: Lane, cwd: str, may_commit: bool, answer_rules: str | None = None) -> str:
+    """Return the worker's whole task; the prompt comes first and verbatim, nothing in it is substituted.
+
+    ``answer_rules`` say how a typed answer is given; they come last, since they are about the last that a worker does.
+    """
     rules = [f"Work in {cwd} and write nowhere else; for scratch files use $TMPDIR.", *_EVERY_LANE, *_BY_LANE[lane]]
     if lane != "analyze" and not may_commit:
         rules.append(_NO_COMMIT)
     lines = "\n".join(f"- {rule}" for rule in rules)
-    return f"{prompt.rstrip()}\n\n{_RULE}\nRules for this task:\n{lines}\n"
+    text = f"{prompt.rstrip()}\n\n{_RULE}\nRules for this task:\n{lines}\n"
+    return text if answer_rules is None else f"{text}\n{answer_rules}"
+
+
+def answer_rules(schema: Mapping[str, Any], *, draft: str | None) -> str:
+    """Say what a typed answer is and how it is given: in the file ``draft`` where the worker may write, else as its reply.
+
+    Workers were seen to echo the schema, and to put prose around the value (reference traps 73).
+    """
+    reply = "one JSON value in one code fence, and nothing else"
+    if draft is None:
+        how = f"Your final reply is the answer: {reply}. It is checked by a program."
+    else:
+        how = (
+            f"Write the answer as one JSON value, UTF-8, into the file {draft}, and nothing else into it: this file is checked"
+            f" by a program. Then reply with the answer: {reply}."
+        )
+    return (
+        "The answer of this task is a JSON value that matches the schema below. Give the value, not the schema.\n"
+        f"{how} Where you have a tool for structured output, call it with the same value.\n"
+        f"Schema of the answer:\n{compact(schema)}\n"
+    )

@@ -117,6 +117,7 @@ class StreamFacts:
     ``openings`` are the first 60 characters of what the agent said, white space collapsed (the first and the last 64
     texts). ``event_stream`` is False for a CLI that prints plain text. ``plain_text`` is the tail of stdout that was
     no event, at most 4,000 characters. ``denial_count`` counts the denials beyond those that are kept, too.
+    ``structured`` is the answer of the CLI's own structured output as JSON text, None where it gave none.
     """
 
     session_id: str | None = None
@@ -146,3 +147,4 @@ class StreamFacts:
     event_stream: bool = True
     plain_text: str = ""
     denial_count: int = 0
+    structured: str | None = None

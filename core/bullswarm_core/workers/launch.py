@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bullswarm_core.connector import (
     NO_REASONING,
@@ -18,13 +18,17 @@ from bullswarm_core.connector import (
     PoolProfile,
     Sandbox,
 )
-from bullswarm_core.connector_launch import Clocks, LaunchAddition, LaunchContext, Mode, Reasoning
+from bullswarm_core.connector_launch import Clocks, LaunchAddition, LaunchContext, Mode, Reasoning, StructuredOutput
 from bullswarm_core.errors import UsageError
 from bullswarm_core.paths import expand_path
 from bullswarm_core.pools import Billing, Lane, Rung
+from bullswarm_core.reasoning import clamped
 from bullswarm_core.secrets_rule import is_secret
 from bullswarm_core.values import dataclass, field, replace
 from bullswarm_core.workers.environment import CALLER_VARIABLE, DEPTH_VARIABLE, child_environment
+
+if TYPE_CHECKING:
+    from bullswarm_core.workers.structured import AnswerSchema
 
 _HIDDEN = "…"
 # A value shorter than this may stand in a command by chance; replacing it would hide plain words, not a secret.
@@ -53,7 +57,10 @@ class ReasoningChoice:
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """Everything that a start needs. ``added`` are the variables that the plan itself sets, for showing the command."""
+    """Everything that a start needs. ``added`` are the variables that the plan itself sets, for showing the command.
+
+    ``structured``: the CLI is given the schema of a typed answer.
+    """
 
     argv: tuple[str, ...]
     environment: dict[str, str]
@@ -72,6 +79,7 @@ class LaunchPlan:
     guarded: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    structured: bool = False
 
 
 def plan_launch(
@@ -86,10 +94,12 @@ def plan_launch(
     sandbox: Sandbox = "workspace",
     inherit_config: bool = False,
     can_confine: bool = True,
+    answer: AnswerSchema | None = None,
 ) -> LaunchPlan:
     """Plan how ``profile`` runs one task in ``cwd`` (a real absolute path).
 
-    ``can_confine`` False: this machine has nothing with which the keeper could confine a worker. Raises UsageError for
+    ``can_confine`` False: this machine has nothing with which the keeper could confine a worker. ``answer`` is what a typed
+    answer is checked against; it is passed on where the CLI's own structured output takes it. Raises UsageError for
     a sandbox or reasoning level that doesn't exist, and for a pool whose binary isn't there.
     """
     connector, launch = profile.connector, profile.connector.launch
@@ -101,7 +111,7 @@ def plan_launch(
     context = LaunchContext(profile, lane, sandbox, cwd, private_tmp, not inherit_config, environ)
     addition = _addition(context)
     reasoning = choose_reasoning(launch.reasoning, rung)
-    words = _Words(context, prompt_file=prompt_file, reasoning=reasoning.applied or "")
+    words = _Words(context, prompt_file=prompt_file, reasoning=reasoning.applied or "", answer=answer)
 
     confined = mode.confinement == "bullswarm" and can_confine
     held = mode.confinement == "cli" or confined
@@ -114,6 +124,9 @@ def plan_launch(
         argv = with_option(argv, launch.model_flag, rung.model)
     if reasoning.applied is not None:
         argv = _with_reasoning(argv, words.all(launch.reasoning.arguments))
+    unstructured = _why_unstructured(launch.structured_output, answer)
+    structured = launch.structured_output if answer is not None and unstructured is None else None
+    argv += words.all(structured.arguments) if structured else ()
     argv += words.all(launch.prompt_arguments)
 
     removed = tuple(name for name in profile.withheld if name in environ)
@@ -133,7 +146,11 @@ def plan_launch(
         confinement=_confinement(words, lane) if confined else None,
         confinement_kind=mode.confinement if held else "none",
         billing=profile.billing,
-        notes=_notes(profile, rung, reasoning, mode, confined, removed) + addition.notes,
+        notes=(
+            *_notes(profile, rung, reasoning, mode, confined, removed),
+            *([f"the schema is not given to {connector.name}: {unstructured}"] if unstructured else ()),
+            *addition.notes,
+        ),
         stream=stream,
         terminal=launch.terminal,
         model=rung.model,
@@ -143,6 +160,7 @@ def plan_launch(
         guarded=tuple(path for text in launch.guarded if (path := words.path(text)) is not None),
         added=tuple(sorted(added)),
         removed=removed,
+        structured=structured is not None,
     )
 
 
@@ -163,11 +181,10 @@ def choose_reasoning(reasoning: Reasoning, rung: Rung) -> ReasoningChoice:
         raise UsageError(
             f"reasoning level {asked!r} is none of {', '.join(levels)}", hint=f"or {NO_REASONING!r} to pass none"
         )
-    ranked = sorted((level for level in levels if level in REASONING_LEVELS), key=REASONING_LEVELS.index)
-    if not ranked:
+    applied = clamped(asked, levels)
+    if applied is None:
         raise UsageError(f"reasoning level {asked!r} is none of {', '.join(levels)}")
-    below = [level for level in ranked if REASONING_LEVELS.index(level) <= REASONING_LEVELS.index(asked)]
-    return replace(choice, applied=below[-1] if below else ranked[0], clamped=True)
+    return replace(choice, applied=applied, clamped=True)
 
 
 def with_option(argv: Sequence[str], flag: str, value: str) -> list[str]:
@@ -204,7 +221,9 @@ def shown_command(plan: LaunchPlan) -> str:
 class _Words:
     """Fills the placeholders that a connector may use; every other brace is left as it is (an argument may be JSON)."""
 
-    def __init__(self, context: LaunchContext, *, prompt_file: str, reasoning: str) -> None:
+    def __init__(
+        self, context: LaunchContext, *, prompt_file: str, reasoning: str, answer: AnswerSchema | None
+    ) -> None:
         self._context = context
         self._values = {
             "{cwd}": context.cwd,
@@ -216,6 +235,8 @@ class _Words:
             "{lane}": context.lane,
             "{configFolder}": context.profile.config_dir or "",
         }
+        if answer is not None:
+            self._values |= {"{answerSchema}": answer.text, "{answerSchemaFile}": answer.file}
 
     def one(self, text: str) -> str:
         return re.sub(r"\{[A-Za-z]+\}", lambda match: self._values.get(match[0], match[0]), text)
@@ -234,6 +255,15 @@ class _Words:
     @property
     def target(self) -> tuple[str, ...]:
         return (self._context.cwd, self._context.private_tmp)
+
+
+def _why_unstructured(rule: StructuredOutput | None, answer: AnswerSchema | None) -> str | None:
+    """Say why a CLI that takes schemas is not given this one."""
+    if rule is None or answer is None:
+        return None
+    from bullswarm_core.workers.structured import why_not_passed
+
+    return why_not_passed(answer.schema, rule)
 
 
 def _addition(context: LaunchContext) -> LaunchAddition:

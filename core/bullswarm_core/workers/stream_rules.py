@@ -24,7 +24,7 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "retry": _ERROR_FIELDS,
     "warning": _ERROR_FIELDS,
     "limit": frozenset({"window", "scope", "resetsAt", "usedPct"}),
-    "terminal": frozenset({"answer", "stopReason", "turns", "group"}),
+    "terminal": frozenset({"answer", "structured", "stopReason", "turns", "group"}),
 }
 _REQUIRED = {"session": "id", "model": "name", "text": "text"}
 _OPTIONS: Mapping[str, frozenset[str]] = {

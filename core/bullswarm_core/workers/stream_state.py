@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -42,8 +43,8 @@ class StreamState:
     __slots__ = (
         "_answered", "_calls", "_cost", "_counters", "_denial_total", "_denials", "_edits", "_errors", "_group",
         "_has_fatal", "_has_text", "_last_answer", "_limits", "_message", "_model", "_openings", "_stop_reason",
-        "_table", "_terminal", "_terminal_error", "_terminal_group", "_tool_calls", "_tool_since_text", "_turn_id",
-        "_turns", "session_id",
+        "_structured", "_table", "_terminal", "_terminal_error", "_terminal_group", "_tool_calls", "_tool_since_text",
+        "_turn_id", "_turns", "session_id",
     )  # fmt: skip
 
     def __init__(self, table: StreamTable) -> None:
@@ -72,6 +73,7 @@ class StreamState:
         self._terminal_error = False
         self._terminal_group: str | None = None
         self._last_answer: str | None = None
+        self._structured: str | None = None
         self._stop_reason: str | None = None
 
     # --- the words of the tables
@@ -165,6 +167,7 @@ class StreamState:
         answer, turns = got.get("answer"), values.count(got.get("turns"))
         self._terminal, self._terminal_error = True, failed
         self._last_answer = answer if isinstance(answer, str) and not failed else None
+        self._structured = None if failed else _json(got.get("structured"))
         self._terminal_group = _name(got.get("group"))
         self._stop_reason = _name(got.get("stopReason"))
         self._turns = self._turns if turns is None else turns
@@ -186,7 +189,7 @@ class StreamState:
         """There is progress: an earlier last word was not the last, and what failed before it did not end the run."""
         if self._terminal:
             self._terminal = self._terminal_error = False
-            self._last_answer = self._terminal_group = None
+            self._last_answer = self._structured = self._terminal_group = None
         self._recover()
 
     def _recover(self) -> None:
@@ -257,6 +260,7 @@ class StreamState:
             or bool(tokens.output or tokens.reasoning)
             or tokens.output is None,
             openings=tuple(values.clean(start) for text in said if (start := opening(text))),
+            structured=self._structured,
         )
 
     def _answer(self) -> tuple[str, AnswerSource]:
@@ -274,6 +278,16 @@ def _name(value: Any) -> str | None:
     if type(value) is str:
         return values.clean(value[:_MAX_NAME]) or None
     return str(value) if type(value) is int and abs(value) <= values.MAX_COUNT else None
+
+
+def _json(value: Any) -> str | None:
+    """Write a value as JSON again, cut far beyond what any answer may have; None for none."""
+    if value is None:
+        return None
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))[:MAX_ANSWER_CHARS]
+    except RecursionError:
+        return None
 
 
 def _target(got: Mapping[str, Any]) -> str | None:

@@ -37,6 +37,10 @@ def refuses(schema: Mapping[str, Any], value: Any) -> tuple[AnswerProblem, ...]:
     return (AnswerProblem("#/ok", "is wrong"),)
 
 
+def refused(kind: str) -> Found:
+    return Found("answer-file", problem=f"answer.json is {kind}, and has to be a regular file")
+
+
 # --- the answer file
 
 
@@ -75,15 +79,15 @@ def test_what_is_no_regular_file_is_never_opened(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text('{"ok": true}')
     path = tmp_path / "answer.json"
-    makers = {
-        "a symbolic link": lambda: path.symlink_to(secret),
-        "a FIFO": lambda: os.mkfifo(path),
-        "a folder": path.mkdir,
-    }
-    for name, make in makers.items():
-        make()
-        assert in_file(path) == Found("answer-file", problem=f"answer.json is {name}, and has to be a regular file")
-        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+    path.symlink_to(secret)
+    assert in_file(path) == refused("a symbolic link")
+    path.unlink()
+    os.mkfifo(path)
+    assert in_file(path) == refused("a FIFO")
+    path.unlink()
+    path.mkdir()
+    assert in_file(path) == refused("a folder")
+    path.rmdir()
     path.symlink_to("/dev/zero")
     assert "a symbolic link" in (in_file(path).problem or "")
     assert "a device or a socket" in (in_file(Path("/dev/zero")).problem or "")

@@ -24,9 +24,11 @@ from bullswarm_core.judging.answer_schema import (
 
 # As the reference lists them (runs-and-workflows 6.4).
 REFERENCE = [
-    "type", "enum", "const", "properties", "required", "additionalProperties", "minProperties", "maxProperties", "items", "minItems", "maxItems", "uniqueItems", "minLength", "maxLength",
-    "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "allOf", "anyOf", "oneOf", "not", "$ref", "$schema", "$id",
-    "$comment", "$defs", "definitions", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "format",
+    "type", "enum", "const", "properties", "required", "additionalProperties", "minProperties", "maxProperties",
+    "items", "minItems", "maxItems", "uniqueItems", "minLength", "maxLength", "pattern", "minimum", "maximum",
+    "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "allOf", "anyOf", "oneOf", "not", "$ref", "$schema",
+    "$id", "$comment", "$defs", "definitions", "title", "description", "default", "examples", "deprecated",
+    "readOnly", "writeOnly", "format",
 ]  # fmt: skip
 
 
@@ -203,7 +205,7 @@ def _schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )  # fmt: skip
 
 
-schemas = st.recursive(st.booleans() | st.just({}), _schemas, max_leaves=6)
+schemas: st.SearchStrategy[Any] = st.recursive(st.booleans() | st.just({}), _schemas, max_leaves=6)
 
 
 @settings(deadline=None)

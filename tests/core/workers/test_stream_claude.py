@@ -44,6 +44,15 @@ def test_too_many_turns_is_a_failure_without_an_answer() -> None:
     assert not facts.answered_after_tools
 
 
+def test_the_structured_output_is_kept_as_json() -> None:
+    value = {"ok": True, "names": ["é", "\u2028"], "n": 1.5}
+    facts = read(message(used("StructuredOutput", "1")), result(result=json.dumps(value), structured_output=value))
+    assert facts.structured is not None and json.loads(facts.structured) == value
+    assert read(result(result="x")).structured is None
+    assert read(result(result="x", structured_output=value), message(said("more"))).structured is None
+    assert read(result(subtype="error_max_turns", is_error=True, structured_output=value)).structured is None
+
+
 def test_success_with_is_error_is_a_failure() -> None:
     facts = read(result(is_error=True, api_error_status=402, result="Credit balance is too low"))
     assert (facts.terminal, facts.terminal_error, facts.answer) == (True, True, "")
