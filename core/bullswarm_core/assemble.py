@@ -63,6 +63,7 @@ def current_pools(
     now: datetime,
     labels: Labels = _NO_LABELS,
     inflight: Mapping[str, tuple[Inflight, ...]] | None = None,
+    rates: Mapping[str, Mapping[WindowKind, Rate]] | None = None,
 ) -> tuple[Pool, ...]:
     """Return one Pool per profile with the meters of the home as they are now; reads files and changes none."""
     found = tuple(profiles)
@@ -74,6 +75,7 @@ def current_pools(
         labels=labels,
         meters=meters,
         inflight=inflight,
+        rates=rates,
         plan_refusals=load_plan_refusals(home),
     )
 

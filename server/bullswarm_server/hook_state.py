@@ -22,6 +22,7 @@ from bullswarm_core.fast.hook_state import SCHEMA_VERSION
 from bullswarm_core.home import Home, file_lock, read_json
 from bullswarm_core.labels import Labels
 from bullswarm_core.ledger import Booking, entries, inflight_by_pool
+from bullswarm_core.quota.learned import Rates, learned_rates
 from bullswarm_core.quota.windows import readings
 from bullswarm_core.routing.overview import PoolOverview, overview
 from bullswarm_core.settings import Document, Settings, update_settings
@@ -123,23 +124,28 @@ def _document(home: Home, environ: Mapping[str, str]) -> dict[str, Any]:
 
     profiles = load(home, environ).profiles
     now, settings = utc_now(), Settings.load(home)
-    bookings, short_ids = _in_flight(home, now)
-    pools = current_pools(
-        home, profiles, settings, now=now, labels=Labels.load(home), inflight=inflight_by_pool(bookings)
-    )
+    bookings, short_ids, rates = _in_flight(home, profiles, now)
+    inflight = inflight_by_pool(bookings)
+    pools = current_pools(home, profiles, settings, now=now, labels=Labels.load(home), inflight=inflight, rates=rates)
     rows = [overview(pool, now=now, context=routing_context(settings)) for pool in pools]
     return document(rows, profiles, bookings, short_ids=short_ids, delegation=delegation_is_on(home), now=now)
 
 
-def _in_flight(home: Home, now: datetime) -> tuple[list[Booking], dict[str, str]]:
+def _in_flight(
+    home: Home, profiles: Sequence[PoolProfile], now: datetime
+) -> tuple[list[Booking], dict[str, str], dict[str, Rates]]:
+    """What is in flight, the short ids of its runs, and what a minute of work spends on each pool."""
     connection = open_database(home, readonly=True)
     if connection is None:
-        return [], {}
+        return [], {}, {}
     with contextlib.closing(connection):
         bookings = entries(connection, now=now)
         wanted = {booking.run for booking in bookings}
         found = connection.execute("SELECT id, short_id FROM runs WHERE finished_at IS NULL")
-        return bookings, {run_id: short_id for run_id, short_id in found if run_id in wanted}
+        short_ids = {run_id: short_id for run_id, short_id in found if run_id in wanted}
+        pool_ids = [profile.id for profile in profiles]
+        inflight = inflight_by_pool(bookings)
+        return bookings, short_ids, learned_rates(home, pool_ids, connection, inflight=inflight, write_cache=True)
 
 
 def _account(profile: PoolProfile) -> dict[str, Any]:

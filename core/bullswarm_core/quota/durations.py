@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from bullswarm_core.pools import Effort, Lane
-from bullswarm_core.values import dataclass
+from bullswarm_core.values import dataclass, field
 
 MIN_EXPECTED_MINUTES = 5.0
 # Fewer than three attempts are luck, not a habit.
@@ -43,18 +43,41 @@ def expected_minutes(lane: Lane, effort: Effort, wall_seconds: Sequence[float] =
     return Expected(max(MIN_EXPECTED_MINUTES, DEFAULT_EXPECTED_MINUTES[lane][effort]), "default", len(wall_seconds))
 
 
-def expect(connection: sqlite3.Connection | None, lane: Lane, effort: Effort, *, pool: str | None = None) -> Expected:
-    """Return what a task of this lane and tier is expected to take by the decision log; without one, by the table.
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    """What a task of one lane and tier takes: ``by_pool`` where a pool's own attempts tell it, ``usual`` on any other.
 
-    With ``pool`` that pool's own attempts count when there are at least 3, else those of all pools.
+    The number that a pick forecasts with is the one that the attempt is booked with (reference routing 1.5).
     """
+
+    usual: Expected
+    by_pool: Mapping[str, Expected] = field(default_factory=dict)
+
+    def on(self, pool: str) -> Expected:
+        """Return what the task takes on this pool."""
+        return self.by_pool.get(pool, self.usual)
+
+    def minutes_by_pool(self) -> dict[str, float]:
+        """Return the minutes on each pool whose own attempts tell them."""
+        return {pool: expected.minutes for pool, expected in self.by_pool.items()}
+
+
+def expectations(connection: sqlite3.Connection | None, lane: Lane, effort: Effort) -> Expectations:
+    """Return what a task of this lane and tier takes by the decision log, by pool from 3 attempts on; else by the table."""
     if connection is None:
-        return expected_minutes(lane, effort)
-    if pool is not None:
-        own = wall_seconds(connection, lane=lane, effort=effort, pool=pool)
-        if len(own) >= MIN_DURATION_SAMPLES:
-            return expected_minutes(lane, effort, own)
-    return expected_minutes(lane, effort, wall_seconds(connection, lane=lane, effort=effort))
+        return Expectations(expected_minutes(lane, effort))
+    attempts = _attempts(connection, lane=lane, effort=effort)
+    by_pool: dict[str, list[float]] = {}
+    for pool, seconds in attempts:
+        by_pool.setdefault(pool, []).append(seconds)
+    return Expectations(
+        expected_minutes(lane, effort, [seconds for _, seconds in attempts]),
+        {
+            pool: expected_minutes(lane, effort, own)
+            for pool, own in by_pool.items()
+            if len(own) >= MIN_DURATION_SAMPLES
+        },
+    )
 
 
 def free_pool_silence_sec(wall_seconds: Sequence[float]) -> float | None:
@@ -76,14 +99,21 @@ def wall_seconds(
     Stalled ones are left out: counting them would lengthen, or with a short clock tighten, the very clock they hit. So are
     those that somebody stopped or killed, which say nothing about how long the work takes.
     """
+    return [seconds for _, seconds in _attempts(connection, lane=lane, effort=effort, pool=pool)]
+
+
+def _attempts(
+    connection: sqlite3.Connection, *, lane: Lane | None = None, effort: Effort | None = None, pool: str | None = None
+) -> list[tuple[str, float]]:
+    """The pool and wall seconds of the latest matching attempts, newest first."""
     conditions = ["wall_sec > 0", "stalled = 0", "coalesce(failure_kind, '') NOT IN ('cancelled', 'interrupted')"]
     values: list[str] = []
     for column, value in (("lane", lane), ("effort", effort), ("picked", pool)):
         if value is not None:
             conditions.append(f"{column} = ?")
             values.append(value)
-    query = f"SELECT wall_sec FROM decisions WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT {RECENT_DECISIONS}"
-    return [float(row[0]) for row in connection.execute(query, values)]
+    query = f"SELECT picked, wall_sec FROM decisions WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT {RECENT_DECISIONS}"
+    return [(str(pool), float(seconds)) for pool, seconds in connection.execute(query, values)]
 
 
 def median(numbers: Sequence[float]) -> float:

@@ -80,7 +80,8 @@ def _judge_one(
         kind, reason = refusal or ("tier", f"has no model on the {request.tier} tier")
         return Exclusion(pool.id, kind, reason, pool_label=pool.label)
     current = readings(pool.windows, now)
-    minutes, penalty = request.candidate_minutes, context.inflight_penalty_pct
+    minutes = context.expected_minutes.get(pool.id, request.candidate_minutes)
+    penalty = context.inflight_penalty_pct
     row = measure(pool, rung, current, now=now, candidate_minutes=minutes, penalty=penalty)
     held = _held(pool, row, request, spent_window(current.values(), now, model=rung.model))
     if held:

@@ -31,6 +31,8 @@ class RoutingContext:
     quarantines: Mapping[str, str] = field(default_factory=dict)
     probes: Mapping[str, str] = field(default_factory=dict)
     route_summary: str | None = None
+    expected_minutes: Mapping[str, float] = field(default_factory=dict)
+    """How long this task takes on a pool whose own work is known, by pool id; other pools take the request's number."""
 
     def __post_init__(self) -> None:
         refuse_nan(self)

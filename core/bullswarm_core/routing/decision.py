@@ -65,6 +65,7 @@ class Candidate:
     pace: float | None
     effective_surplus: float
     inflight: int
+    expected_minutes: float | None
     cost_rank: int
     five_hour_used_pct: float | None
     projected_five_hour_pct: float | None

@@ -81,6 +81,7 @@ def measure(
         pace=pacing.pace,
         effective_surplus=pacing.effective,
         inflight=load.count,
+        expected_minutes=candidate_minutes,
         cost_rank=pool.cost_rank,
         five_hour_used_pct=five_hour.used,
         projected_five_hour_pct=five_hour.projected,

@@ -47,12 +47,12 @@ def decide(
         reason=render(parts),
         candidates=arrangement.rows,
         excluded=judged.excluded,
-        forecast=_forecast_of(pick, request),
+        forecast=_forecast_of(pick),
         reason_parts=parts,
     )
 
 
-def _forecast_of(pick: Candidate, request: Request) -> dict[str, Any]:
+def _forecast_of(pick: Candidate) -> dict[str, Any]:
     """The winning row's forecast, never computed a second time (reference 1.10)."""
     return {
         "inflight": pick.inflight,
@@ -60,7 +60,7 @@ def _forecast_of(pick: Candidate, request: Request) -> dict[str, Any]:
         "forecastFiveHourPct": pick.forecast_five_hour_pct,
         "ratePerMinute": pick.rate_per_minute,
         "estimateSource": pick.estimate_source,
-        "expectedMinutes": request.candidate_minutes,
-        "candidateMinutes": request.candidate_minutes,
+        "expectedMinutes": pick.expected_minutes,
+        "candidateMinutes": pick.expected_minutes,
         "gated": [],
     }

@@ -11,7 +11,8 @@ from bullswarm_core.assemble import current_pools, routing_context, with_suppose
 from bullswarm_core.database import transaction
 from bullswarm_core.ledger import Booking
 from bullswarm_core.pools import Pool
-from bullswarm_core.quota.durations import expect
+from bullswarm_core.quota.durations import Expectations, expectations
+from bullswarm_core.quota.learned import Rates, learned_rates
 from bullswarm_core.quota.supposed import SupposedMeter
 from bullswarm_core.routing import Decision, decide
 from bullswarm_core.runs.events import AttemptPicked, StepUnplaced
@@ -22,19 +23,20 @@ from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.task import Task, task_of
 from bullswarm_core.settings import Settings
-from bullswarm_core.values import dataclass
+from bullswarm_core.values import dataclass, field, replace
 from bullswarm_core.workers.identity import current
 from bullswarm_core.workers.tree import tree_of
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The pools of this machine at one moment, but for their load."""
+    """The pools of this machine at one moment, but for their load. ``rates`` are by pool id."""
 
     services: Services
     settings: Settings
     now: datetime
     supposed: tuple[SupposedMeter, ...] = ()
+    rates: Mapping[str, Rates] = field(default_factory=dict)
 
     def pools(self, bookings: Iterable[Booking]) -> tuple[Pool, ...]:
         """Return every pool with its meter and the load of ``bookings``."""
@@ -47,13 +49,32 @@ class View:
             now=self.now,
             labels=labels,
             inflight=ledger.inflight_by_pool(bookings),
+            rates=self.rates,
         )
         return with_supposed_meters(pools, self.supposed, labels=labels)
 
 
-def look(services: Services, *, supposed: tuple[SupposedMeter, ...] = ()) -> View:
-    """Read what a pick needs, now. Raises StateError when the person's decisions can't be read."""
-    return View(services=services, settings=Settings.load(services.home), now=services.now(), supposed=supposed)
+def look(
+    services: Services,
+    connection: sqlite3.Connection | None,
+    *,
+    supposed: tuple[SupposedMeter, ...] = (),
+    write_cache: bool = False,
+) -> View:
+    """Read what a pick needs, now. Raises StateError when the person's decisions can't be read.
+
+    Without ``write_cache`` nothing is written at all (a dry run).
+    """
+    settings, now = Settings.load(services.home), services.now()
+    # Fitting takes some milliseconds: here, and not in the transaction of the pick, for which others wait.
+    rates = learned_rates(
+        services.home,
+        [profile.id for profile in services.load_profiles()],
+        connection,
+        inflight=ledger.inflight_by_pool(ledger.entries(connection, now=now)) if connection else {},
+        write_cache=write_cache,
+    )
+    return View(services=services, settings=settings, now=now, supposed=supposed, rates=rates)
 
 
 def choose(
@@ -62,20 +83,20 @@ def choose(
     bookings: Iterable[Booking],
     *,
     caller_pool: str | None,
-    connection: sqlite3.Connection | None,
+    expected: Expectations,
     probes: Mapping[str, str] | None = None,
 ) -> Decision:
     """Return the decision for a task; the one function behind a real pick, a dry run and `route`.
 
     ``probes`` says which pools' free models did not answer just now, and why.
     """
-    expected = expect(connection, task.lane, task.tier)
+    context = routing_context(view.settings, probes=probes, route_summary=task.route_summary)
     return decide(
-        task.request(caller=caller_pool, candidate_minutes=expected.minutes),
+        task.request(caller=caller_pool, candidate_minutes=expected.usual.minutes),
         view.pools(bookings),
         now=view.now,
         policy=view.settings.routing_policy,
-        context=routing_context(view.settings, probes=probes, route_summary=task.route_summary),
+        context=replace(context, expected_minutes=expected.minutes_by_pool()),
     )
 
 
@@ -85,7 +106,7 @@ def pick_pool(
     """Pick and book a pool for the step's next attempt, or record why there is none; both are in the journal afterwards."""
     task = task_of(state.created, step_id)
     tree = tree_of(task.cwd)
-    view = look(services)
+    view = look(services, connection, write_cache=True)
     probes = _probed(view, connection, state, task)
     with transaction(connection):
         bookings = ledger.live(connection, now=view.now)
@@ -103,11 +124,10 @@ def _probed(view: View, connection: sqlite3.Connection, state: RunState, task: T
     It takes up to 30 s a model, so it comes before the transaction; each pool is left out at most once, so it ends.
     """
     failed: dict[str, str] = {}
+    expected = expectations(connection, task.lane, task.tier)
     while True:
         bookings = ledger.entries(connection, now=view.now)
-        decision = choose(
-            view, task, bookings, caller_pool=state.created.caller_pool, connection=connection, probes=failed
-        )
+        decision = choose(view, task, bookings, caller_pool=state.created.caller_pool, expected=expected, probes=failed)
         if decision.pool is None or decision.pool in failed or not is_probed(decision.rung):
             return failed
         profile = view.services.profile(decision.pool)
@@ -158,13 +178,14 @@ def _pick(
     probes: Mapping[str, str],
 ) -> AttemptPicked | StepUnplaced:
     caller = state.created.caller_pool
-    decision = choose(view, task, bookings, caller_pool=caller, connection=connection, probes=probes)
+    by_log = expectations(connection, task.lane, task.tier)
+    decision = choose(view, task, bookings, caller_pool=caller, expected=by_log, probes=probes)
     if decision.pool is None or decision.rung is None:
         return _unplaced(decision, step_id)
+    expected = by_log.on(decision.pool)
     rung = task.asked_of(decision.rung)
     ordinal = len(state.steps[step_id].attempts) + 1
     files = RunFolder.of(view.services.home, state.created.run_id).attempt(step_id, ordinal)
-    expected = expect(connection, task.lane, task.tier, pool=decision.pool)
     booking = Booking(
         run=state.created.run_id,
         step=step_id,

@@ -13,6 +13,7 @@ from bullswarm_core import ledger
 from bullswarm_core.caller import check_depth, find_caller
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import UnknownNameError, UsageError
+from bullswarm_core.quota.durations import expectations
 from bullswarm_core.quota.supposed import parse_meters
 from bullswarm_core.routing import Decision
 from bullswarm_core.runs.journal import Journal
@@ -42,7 +43,8 @@ class Asked:
     def decide(self) -> Decision:
         """Return the pick that this task would get now; nothing is changed."""
         bookings = ledger.entries(self.connection, now=self.view.now) if self.connection else []
-        return choose(self.view, self.task, bookings, caller_pool=self.origin.caller_pool, connection=self.connection)
+        expected = expectations(self.connection, self.task.lane, self.task.tier)
+        return choose(self.view, self.task, bookings, caller_pool=self.origin.caller_pool, expected=expected)
 
 
 @contextmanager
@@ -88,7 +90,9 @@ def _asked(
     origin = Origin(
         caller=caller.provider, caller_pool=caller.pool_id, depth=depth, root=context.environ.get(ROOT_VARIABLE)
     )
-    return Asked(task, services, look(services, supposed=supposed), origin, connection)
+    return Asked(
+        task, services, look(services, connection, supposed=supposed, write_cache=write_cache), origin, connection
+    )
 
 
 def _providers_of(references: list[str], connection: sqlite3.Connection | None) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from bullswarm_core.home import Home
 from bullswarm_core.labels import Labels
 from bullswarm_core.ledger import entries, inflight_by_pool
 from bullswarm_core.pools import Inflight
+from bullswarm_core.quota.learned import Rates, learned_rates
 from bullswarm_core.quota.supposed import parse_meters
 from bullswarm_core.routing.overview import PoolOverview, overview
 from bullswarm_core.settings import Settings
@@ -50,8 +51,9 @@ def run(arguments: list[str], context: CommandContext) -> int:
     registry = load_registry(context)
     settings = Settings.load(context.home)
     labels = Labels.load(context.home)
+    inflight, rates = work_now(context.home, registry.profiles, now=now)
     pools = current_pools(
-        context.home, registry.profiles, settings, now=now, labels=labels, inflight=load_now(context.home, now=now)
+        context.home, registry.profiles, settings, now=now, labels=labels, inflight=inflight, rates=rates
     )
     pools = with_supposed_meters(pools, supposed, labels=labels)
     rows = [overview(pool, now=now, context=routing_context(settings)) for pool in pools]
@@ -69,13 +71,20 @@ def load_registry(context: CommandContext) -> Registry:
     return load(context.home, context.environ)
 
 
-def load_now(home: Home, *, now: datetime) -> dict[str, tuple[Inflight, ...]]:
-    """Return what is in flight on each pool, across every process, without changing the ledger."""
+def work_now(
+    home: Home, profiles: Sequence[PoolProfile], *, now: datetime
+) -> tuple[dict[str, tuple[Inflight, ...]], dict[str, Rates]]:
+    """Return what is in flight on each pool, across every process, and what a minute of work spends of its windows.
+
+    The ledger is left as it is; rates that had to be fitted anew are kept for the next time.
+    """
     connection = open_database(home, readonly=True)
     if connection is None:
-        return {}
+        return {}, {}
     try:
-        return inflight_by_pool(entries(connection, now=now))
+        inflight = inflight_by_pool(entries(connection, now=now))
+        pool_ids = [profile.id for profile in profiles]
+        return inflight, learned_rates(home, pool_ids, connection, inflight=inflight, write_cache=True)
     finally:
         connection.close()
 

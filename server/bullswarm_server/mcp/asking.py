@@ -58,7 +58,7 @@ def asking(call: Call, given: TaskArguments, *, cwd: str, prompt: str | None, wr
             depth=depth,
             root=call.machine.environ.get(ROOT_VARIABLE),
         )
-        yield Asked(task, services, look(services), origin, connection)
+        yield Asked(task, services, look(services, connection, write_cache=write_cache), origin, connection)
     finally:
         if connection is not None:
             connection.close()

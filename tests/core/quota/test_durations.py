@@ -11,8 +11,9 @@ from bullswarm_core.database import open_database
 from bullswarm_core.home import Home
 from bullswarm_core.pools import Effort, Lane
 from bullswarm_core.quota.durations import (
+    Expectations,
     Expected,
-    expect,
+    expectations,
     expected_minutes,
     free_pool_silence_sec,
     median,
@@ -51,8 +52,8 @@ def test_history_is_read_by_lane_and_tier_and_by_pool_when_it_has_enough(tmp_pat
             (lane, effort, pool, wall, stalled),
         )
 
-    assert expect(connection, "build", "high") == Expected(10, "default", 0)
-    assert expect(None, "build", "high") == Expected(10, "default", 0)
+    assert expectations(connection, "build", "high") == Expectations(Expected(10, "default", 0))
+    assert expectations(None, "build", "high") == Expectations(Expected(10, "default", 0))
     for minutes in (10, 20, 30):
         ran("codex", minutes * 60)
     ran("grok", 3600)
@@ -62,9 +63,11 @@ def test_history_is_read_by_lane_and_tier_and_by_pool_when_it_has_enough(tmp_pat
     ran("codex", 0)
     ran("codex", 60, lane="analyze")
     ran("codex", 60, effort="low")
-    assert expect(connection, "build", "high") == Expected(30, "history", 5)
-    assert expect(connection, "build", "high", pool="codex") == Expected(20, "history", 3)
-    assert expect(connection, "build", "high", pool="grok") == Expected(30, "history", 5)
+    known = expectations(connection, "build", "high")
+    assert known.usual == Expected(30, "history", 5)
+    assert known.on("codex") == Expected(20, "history", 3)
+    assert known.on("grok") == Expected(30, "history", 5)
+    assert known.minutes_by_pool() == {"codex": 20}
     assert sorted(wall_seconds(connection, effort="high", pool="codex")) == [60, 600, 1200, 1800]
     connection.close()
 

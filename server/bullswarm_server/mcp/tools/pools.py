@@ -14,7 +14,7 @@ from bullswarm_core.runs.services import utc_now
 from bullswarm_core.settings import Settings
 from bullswarm_providers.registry import load
 from bullswarm_server.cli.pools import document as pools_document
-from bullswarm_server.cli.pools import load_now
+from bullswarm_server.cli.pools import work_now
 from bullswarm_server.displays.pools import pool_lines
 from bullswarm_server.mcp.arguments import PoolsArguments
 from bullswarm_server.mcp.results import MOST_BYTES, Document, answer, clipped, fitted, size, without_empty
@@ -65,8 +65,9 @@ def pools_now(call: Call, only: str | None = None) -> tuple[Document, list[str]]
     now = utc_now()
     registry = load(call.home, call.machine.environ)
     settings, labels = Settings.load(call.home), Labels.load(call.home)
+    inflight, rates = work_now(call.home, registry.profiles, now=now)
     pools = current_pools(
-        call.home, registry.profiles, settings, now=now, labels=labels, inflight=load_now(call.home, now=now)
+        call.home, registry.profiles, settings, now=now, labels=labels, inflight=inflight, rates=rates
     )
     rows = [overview(pool, now=now, context=routing_context(settings)) for pool in pools]
     if only is not None:
