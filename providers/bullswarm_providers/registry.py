@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bullswarm_core.connector import Account, Connector, PoolProfile, SignInState, connector_from_json
+from bullswarm_core.connector import Account, Connector, Meter, PoolProfile, SignInState, connector_from_json
 from bullswarm_core.errors import ConnectorError, UnknownNameError
 from bullswarm_core.home import Home, read_json
-from bullswarm_core.values import dataclass
+from bullswarm_core.values import dataclass, replace
 from bullswarm_providers.finding import Binary, find_binary
 from bullswarm_providers.sign_in import config_dir_of, file_sign_in
 
@@ -23,6 +23,8 @@ GROUP = "bullswarm.providers"
 NO_PACKAGED = "BULLSWARM_NO_PACKAGED_PROVIDERS"
 # In this order a name is taken: a shipped provider is never replaced by a folder of the same name.
 PACKAGED = ("claude_code", "codex", "grok", "command_code", "opencode", "echo")
+# Off until the person turns one on: whoever doesn't use them pays no time for them, not even to read their connectors.
+OPTIONAL: tuple[str, ...] = ()
 # Its default account is always a pool, so that a person sees why it can't be used (D16).
 _ALWAYS_THERE = frozenset({"claude-code"})
 _SUFFIX = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -47,12 +49,16 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """What exists on this machine. ``providers`` also holds those without a pool: no binary, or turned off."""
+    """What exists on this machine. ``providers`` also holds those without a pool: no binary, or turned off.
+
+    ``optional`` names the packaged providers that nobody turned on; they are not even loaded.
+    """
 
     profiles: tuple[PoolProfile, ...] = ()
     problems: tuple[ProviderProblem, ...] = ()
     providers: tuple[Loaded, ...] = ()
     disabled: frozenset[str] = frozenset()
+    optional: tuple[str, ...] = ()
 
     def profile(self, pool_id: str) -> PoolProfile:
         """Give the pool with this id; UnknownNameError names those that exist."""
@@ -73,6 +79,8 @@ class Registry:
         """
         provider = name.partition(":")[0]
         loaded = next((each for each in self.providers if each.connector.name == provider), None)
+        if loaded is None and provider in self.optional:
+            return f"{provider} is turned off: bullswarm provider enable {provider}"
         if loaded is None or any(profile.connector.name == provider for profile in self.profiles):
             return None
         if provider in self.disabled:
@@ -90,7 +98,9 @@ def load(home: Home, environ: Mapping[str, str], settings: Any = None, *, write_
     found: list[Loaded] = []
     problems: list[ProviderProblem] = []
     taken: set[str] = set()
-    for loaded in _all_providers(home, environ, problems, write_cache):
+    switches = _switches(home, problems)
+    enabled = [name for name in OPTIONAL if name in switches.enabled]
+    for loaded in _all_providers(home, environ, enabled, problems, write_cache):
         name = loaded.connector.name
         if name in taken:
             problems.append(
@@ -99,7 +109,7 @@ def load(home: Home, environ: Mapping[str, str], settings: Any = None, *, write_
             continue
         taken.add(name)
         found.append(loaded)
-    disabled = _disabled(home, problems)
+    disabled = switches.disabled
     profiles: list[PoolProfile] = []
     for loaded in found:
         if loaded.connector.name in disabled:
@@ -108,7 +118,13 @@ def load(home: Home, environ: Mapping[str, str], settings: Any = None, *, write_
             profiles += _without_second_pools(_pools(loaded, environ, problems), profiles, problems)
         except Exception as error:  # the provider's own code: whatever it raises is reported on it
             problems.append(_problem(loaded.connector.name, loaded.connector.folder, error))
-    return Registry(tuple(profiles), tuple(problems), tuple(found), disabled)
+    optional = () if environ.get(NO_PACKAGED) else tuple(name for name in OPTIONAL if name not in taken)
+    return Registry(tuple(profiles), tuple(problems), tuple(found), disabled, optional)
+
+
+def load_optional(name: str) -> Loaded:
+    """Load a packaged provider that is off, to show it or to copy from it; it gets no pools by that."""
+    return _packaged(Path(__file__).parent / name, name)
 
 
 def load_folder(folder: Path, *, home: Home | None = None, write_cache: bool = False) -> Loaded:
@@ -119,10 +135,10 @@ def load_folder(folder: Path, *, home: Home | None = None, write_cache: bool = F
 
 
 def _all_providers(
-    home: Home, environ: Mapping[str, str], problems: list[ProviderProblem], write_cache: bool
+    home: Home, environ: Mapping[str, str], enabled: Sequence[str], problems: list[ProviderProblem], write_cache: bool
 ) -> Iterator[Loaded]:
     if not environ.get(NO_PACKAGED):
-        for folder_name in PACKAGED:
+        for folder_name in (*PACKAGED, *enabled):
             folder = Path(__file__).parent / folder_name
             try:
                 yield _packaged(folder, folder_name)
@@ -163,15 +179,23 @@ def _installed(home: Home, problems: list[ProviderProblem], write_cache: bool) -
             problems.append(_problem(name, f"entry point {value}", error))
 
 
-def _disabled(home: Home, problems: list[ProviderProblem]) -> frozenset[str]:
-    """Read which providers the person turned off; a damaged file is reported, and then none is."""
+@dataclass(frozen=True, slots=True)
+class _Switches:
+    """Which providers the person turned off, and which of those turned on that are off by themselves."""
+
+    disabled: frozenset[str] = frozenset()
+    enabled: frozenset[str] = frozenset()
+
+
+def _switches(home: Home, problems: list[ProviderProblem]) -> _Switches:
+    """Read what the person turned off and on; a damaged file is reported, and then it says neither."""
     try:
         document = read_json(home.providers_file, default={})
-        names = document.get("disabled", [])
-        return frozenset(name for name in names if isinstance(name, str))
+        listed = (document.get(key, []) for key in ("disabled", "enabled"))
+        return _Switches(*(frozenset(name for name in names if isinstance(name, str)) for names in listed))
     except Exception as error:
         problems.append(_problem("providers.json", str(home.providers_file), error))
-        return frozenset()
+        return _Switches()
 
 
 def _pools(loaded: Loaded, environ: Mapping[str, str], problems: list[ProviderProblem]) -> list[PoolProfile]:
@@ -238,6 +262,9 @@ def _accounts(loaded: Loaded, environ: Mapping[str, str]) -> tuple[Account, ...]
 
 def _profile(loaded: Loaded, account: Account, binary: Binary, environ: Mapping[str, str]) -> PoolProfile:
     connector = loaded.connector
+    has_meter = getattr(loaded.module, "has_meter", None)
+    if has_meter is not None and not has_meter(connector, account, environ):
+        connector = replace(connector, meter=Meter())
     look = getattr(loaded.module, "sign_in", None) or file_sign_in
     state = look(connector, account, environ)
     if connector.sign_in.file_billing == "none":

@@ -36,12 +36,14 @@ _METHOD_NOT_FOUND = -32601
 class Reply:
     """The answer to one question. ``code`` None says that ``result`` is one; else the child refused, for ``message``.
 
-    ``message`` is the child's own text and may hold anything: it is for recognising a case, never for showing.
+    ``message`` and ``detail`` (its `data`, where that is a text) are the child's own words and may hold anything: they are
+    for recognising a case, never for showing.
     """
 
     result: Any = None
     code: int | None = None
     message: str = ""
+    detail: str = ""
 
 
 class LineRpc:
@@ -170,5 +172,10 @@ def _reply(message: Mapping[str, Any]) -> Reply:
     if error is None:
         return Reply(message.get("result"))
     known = error if isinstance(error, dict) else {}
-    code = known.get("code")
-    return Reply(None, code if type(code) is int else 0, str(known.get("message", ""))[:4000])
+    code, detail = known.get("code"), known.get("data")
+    return Reply(
+        None,
+        code if type(code) is int else 0,
+        str(known.get("message", ""))[:4000],
+        detail[:4000] if isinstance(detail, str) else "",
+    )

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bullswarm_core.connector import Account, Connector, SignInState
 from bullswarm_providers.sign_in import file_sign_in, read_toml
+
+if TYPE_CHECKING:
+    from bullswarm_core.quota.observing import MeterContext, Observation
 
 
 def sign_in(connector: Connector, account: Account, environ: Mapping[str, str]) -> SignInState:
@@ -18,3 +22,10 @@ def sign_in(connector: Connector, account: Account, environ: Mapping[str, str]) 
     if config is None or config.get("model"):
         return SignInState(None, "config.toml has models of its own", "unknown")
     return state
+
+
+def live_reading(context: MeterContext) -> Observation:
+    """Ask Grok, else its vendor, for the weekly credits."""
+    from bullswarm_providers.grok import meter
+
+    return meter.live_reading(context)

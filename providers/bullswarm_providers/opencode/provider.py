@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bullswarm_core.connector import Account, Connector
     from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
+    from bullswarm_core.quota.observing import MeterContext, Observation
 
 CONTENT_VARIABLE = "OPENCODE_CONFIG_CONTENT"
 ISOLATED_VARIABLE = "BULLSWARM_OPENCODE_ISOLATED"
@@ -33,6 +35,20 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
     if context.isolated:
         environment[ISOLATED_VARIABLE] = "1"
     return LaunchAddition(environment=environment)
+
+
+def has_meter(connector: Connector, account: Account, environ: Mapping[str, str]) -> bool:
+    """Tell whether OpenCode's own vendor has a plan of this person to meter; other vendors' models tell no use here."""
+    from bullswarm_providers.opencode.keys import own_key
+
+    return own_key(environ) is not None
+
+
+def live_reading(context: MeterContext) -> Observation:
+    """Ask the vendor for the windows of the person's plan."""
+    from bullswarm_providers.opencode import meter
+
+    return meter.live_reading(context)
 
 
 def _content(environ: Mapping[str, str]) -> tuple[dict[str, Any] | None, str]:
