@@ -179,7 +179,10 @@ def _pool(
         last_resort=connector.last_resort,
         credential_group=connector.credential_group,
         meter_error=reading.problem,
+        meter_read_by=reading.read_by,
+        plan=(subscription.plan if subscription else None) or reading.plan,
         billing=profile.billing,
+        overage=reading.overage,
         billing_granted=settings.pool(profile.id).billing_granted,
     )
 

@@ -63,14 +63,27 @@ def row_of(text: str, pool_id: str) -> dict[str, Any]:
 def test_every_pool_has_a_line_and_a_key_is_said_to_be_billed(ask: Ask) -> None:
     text = ask()
     assert line_of(text, "codex").startswith("codex")
-    assert line_of(text, "codex").endswith("unmetered surplus=- inflight=0 ready billing=api-key")
+    command = "bullswarm strategy set-provider codex --allow-billing on"
+    assert line_of(text, "codex").endswith(
+        f"unmetered surplus=- inflight=0 BILLING-GATED (to allow it: {command}) billing=api-key"
+    )
     assert line_of(text, "opencode").endswith("unmetered surplus=0 inflight=0 ready")
     assert "claude was not found on PATH" in line_of(text, "claude-code")
     assert line_of(text, "echo").endswith("ready")
     assert "secret-key" not in text
 
 
+def test_a_key_that_the_person_allowed_is_ready_and_still_said_to_be_billed(ask: Ask, context: CommandContext) -> None:
+    allow_billing(context.home)
+    assert line_of(ask(), "codex").endswith("unmetered surplus=- inflight=0 ready billing=api-key")
+
+
+def allow_billing(home: Home) -> None:
+    update_settings(home, lambda state: state.setdefault("pools", {}).update(codex={"allowBilling": True}))
+
+
 def test_a_meter_file_paces_the_pool(ask: Ask, context: CommandContext) -> None:
+    allow_billing(context.home)
     now = datetime.now(UTC)
     reset = now + timedelta(days=7 * (1 - 0.656))
     weekly = Window("weekly", 30, reset, captured_at=now)
@@ -83,7 +96,8 @@ def test_a_meter_file_paces_the_pool(ask: Ask, context: CommandContext) -> None:
     assert row["billing"] == "api-key"
 
 
-def test_a_supposed_meter_is_shown_and_not_kept(ask: Ask) -> None:
+def test_a_supposed_meter_is_shown_and_not_kept(ask: Ask, context: CommandContext) -> None:
+    allow_billing(context.home)
     text = ask("--meter", "codex:weekly=30%@+2d", "--meter", "codex:5h=100@+1h")
     assert "weekly used 30% elapsed 71.4% [live] surplus=41.4" in line_of(text, "codex")
     assert "BURST-GATED (5h limit, resets in 1h" in line_of(text, "codex")

@@ -22,6 +22,8 @@ FRESH_SEC = 15 * 60.0
 USEFUL_SEC = 24 * 3600.0
 # The ledger's own limit: nothing of that age is still at work.
 _OLDEST_RUN_SEC = 12 * 3600.0
+# States in which a pool takes no work now.
+_CLOSED = frozenset({"disabled", "unavailable", "billing-gated", "burst-gated"})
 
 
 class Window:
@@ -65,7 +67,7 @@ class Pool:
     @property
     def ready(self) -> bool:
         """Whether the pool could take work."""
-        return self.enabled and self.state not in ("disabled", "unavailable", "burst-gated") and not self.last_resort
+        return self.enabled and self.state not in _CLOSED and not self.last_resort
 
     def window(self, *kinds: str, now: float) -> Window | None:
         """Return the first of these windows that was read and has not been reset since."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from bullswarm_core.pools import EFFORTS, Pool, Rung, Window, WindowKind
+from bullswarm_core.pools import EFFORTS, Effort, Pool, Rung, Window, WindowKind
 from bullswarm_core.quota.windows import has_free_name, readings, spent_window
+from bullswarm_core.routing.billing import billing_held, overage_held
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import LIMIT_KINDS, Candidate, Exclusion, ExclusionKind, iso
 from bullswarm_core.routing.measure import measure
@@ -36,7 +37,8 @@ def judge(request: Request, pools: Sequence[Pool], *, now: datetime, context: Ro
     """Divide ``pools`` into candidates and left-out ones; a last resort enters only when named or when nothing else
     is left.
 
-    A pool that a limit or a failed probe holds is still there: it returns, so that no stand-in answers in its place.
+    A pool that a limit or a failed probe holds is still there: it returns, so that no stand-in answers in its place;
+    nor does one answer for a pool that waits for one word of the person.
     Raises ValueError when two pools have one id, since a pick between them would depend on the order of the list.
     """
     if len({pool.id for pool in pools}) != len(pools):
@@ -59,7 +61,7 @@ def judge(request: Request, pools: Sequence[Pool], *, now: datetime, context: Ro
             backups.append(pool)
         else:
             enter(pool)
-    held = any(entry.kind in LIMIT_KINDS or entry.kind == "probe" for entry in excluded)
+    held = any(entry.kind in LIMIT_KINDS or entry.kind in ("probe", "billing") for entry in excluded)
     stand_in = not rows and not held
     for pool in backups:
         if stand_in:
@@ -82,8 +84,10 @@ def _judge_one(
     current = readings(pool.windows, now)
     minutes = context.expected_minutes.get(pool.id, request.candidate_minutes)
     penalty = context.inflight_penalty_pct
-    row = measure(pool, rung, current, now=now, candidate_minutes=minutes, penalty=penalty)
+    reserve = context.reserves.get(pool.id, 0.0)
+    row = measure(pool, rung, current, now=now, candidate_minutes=minutes, penalty=penalty, reserve_pct=reserve)
     held = _held(pool, row, request, spent_window(current.values(), now, model=rung.model))
+    held = held or overage_held(pool, rung, current, now=now, candidate_minutes=minutes, penalty=penalty)
     if held:
         return held
     if pool.id in context.probes:
@@ -105,20 +109,29 @@ def rung_for(pool: Pool, request: Request, context: RoutingContext) -> Rung | No
     if rung is None or assigned is None or assigned[0] != pool.id:
         return rung
     model = assigned[1]
-    if model is None or model == rung.model:
+    # An assignment is a preference: a model that may not be run leaves the pool with what its rung names.
+    if model is None or model == rung.model or model in pool.refused_models:
         return rung
-    found = _rung_naming(pool, model, request) or Rung(model=model, free=has_free_name(model))
-    return replace(found, source="settings", reasoning=rung.reasoning)
+    found = _rung_naming(pool, model, request) or _of_model(pool, rung, model, request.tier)
+    own = pool.model_levels.get(model, {}).get(request.tier)
+    return replace(found, source="settings", reasoning=own or rung.reasoning)
 
 
 def _rung_naming(pool: Pool, model: str, request: Request) -> Rung | None:
     order = (request.tier, *(tier for tier in EFFORTS if tier != request.tier))
-    rungs = [rung for tier in order if (rung := pool.tiers.get(tier))]
-    for rung in rungs:
+    rungs = [(tier, rung) for tier in order if (rung := pool.tiers.get(tier))]
+    for tier, rung in rungs:
         if rung.model == model:
-            return rung
-    open_rung = next((rung for rung in rungs if rung.model is None and not pool.last_resort), None)
-    return replace(open_rung, model=model, free=has_free_name(model)) if open_rung else None
+            return rung if tier == request.tier else _of_model(pool, rung, model, request.tier)
+    open_rung = next((rung for _, rung in rungs if rung.model is None and not pool.last_resort), None)
+    return _of_model(pool, open_rung, model, request.tier) if open_rung else None
+
+
+def _of_model(pool: Pool, rung: Rung, model: str, tier: Effort) -> Rung:
+    """Return ``rung`` as it is with another model, or on another tier: the level and the refusal are of that model."""
+    level = pool.model_levels.get(model, {}).get(tier) or pool.levels.get(tier) or rung.reasoning
+    free = rung.free if rung.model == model else has_free_name(model)
+    return replace(rung, model=model, free=free, reasoning=level, refused=pool.refused_models.get(model))
 
 
 def _unfit(pool: Pool, request: Request, rung: Rung | None) -> tuple[ExclusionKind, str] | None:
@@ -141,7 +154,7 @@ def _unfit(pool: Pool, request: Request, rung: Rung | None) -> tuple[ExclusionKi
         return "model", f"may not run {rung.model or 'its default model'}: {rung.refused}"
     if pool.unavailable is not None:
         return "unavailable", pool.unavailable
-    return None
+    return billing_held(pool)
 
 
 def _filtered(pool: Pool, request: Request) -> str | None:

@@ -18,9 +18,10 @@ class RoutingContext:
     """Settings and facts that a policy may read; every field has a default.
 
     ``pace`` reads ``inflight_penalty_pct`` (points, 0 or more), ``assignments`` ({tier: pool id, or (pool id, model)}),
-    ``probes`` ({pool id: why its free model did not answer}) and ``route_summary``. The other fields belong to other
-    policies: ``reserves``, ``task_spread``, ``incumbents`` and ``quarantines`` never change a pick of ``pace``.
-    Raises ValueError for a penalty that is NaN, infinite or negative.
+    ``reserves`` ({pool id: the share of its pacing window that the person keeps, 0 to 100}), ``probes`` ({pool id: why
+    its free model did not answer}) and ``route_summary``. The other fields belong to other policies: ``task_spread``,
+    ``incumbents`` and ``quarantines`` never change a pick of ``pace``. Raises ValueError for a penalty that is NaN,
+    infinite or negative, and for a reserve outside its range.
     """
 
     inflight_penalty_pct: float = DEFAULT_INFLIGHT_PENALTY_PCT
@@ -38,6 +39,9 @@ class RoutingContext:
         refuse_nan(self)
         if self.inflight_penalty_pct < 0:
             raise ValueError(f"RoutingContext.inflight_penalty_pct is {self.inflight_penalty_pct}; it is 0 or more")
+        for pool_id, reserve in self.reserves.items():
+            if not 0 <= reserve <= 100:
+                raise ValueError(f"RoutingContext.reserves[{pool_id!r}] is {reserve}; it is a percentage, 0 to 100")
 
     def assigned(self, tier: Effort) -> tuple[str, str | None] | None:
         """The pool that the person assigned to the tier and the model, if one was named; None without an assignment."""

@@ -13,13 +13,13 @@ from bullswarm_core.wire import camel
 
 ExclusionKind = Literal[
     "disabled", "unavailable", "caller", "filter", "lane", "capability", "tier", "model", "probe",
-    "burst", "daily", "weekly", "monthly", "draining", "last_resort",
+    "burst", "daily", "weekly", "monthly", "draining", "overage", "billing", "last_resort",
 ]  # fmt: skip
 FailureKind = Literal["quota", "unavailable"]
 EstimateSource = Literal["history", "bootstrap", "penalty", "none"]
 UrgencyState = Literal["urgent", "normal", "draining"]
 
-LIMIT_KINDS: frozenset[ExclusionKind] = frozenset({"burst", "daily", "weekly", "monthly", "draining"})
+LIMIT_KINDS: frozenset[ExclusionKind] = frozenset({"burst", "daily", "weekly", "monthly", "draining", "overage"})
 """Left out by quota alone: the pool comes back by itself."""
 
 
@@ -53,6 +53,8 @@ class Candidate:
     without one) less its load. The ``five_hour`` and ``daily`` numbers protect, the ``pacing`` ones rank.
     ``near_window`` is the protecting window whose forecast passed the near-limit line, ``under_clock`` that no such
     window is ahead of its own clock. ``forecast_gated`` is always false and kept for readers of the older form.
+    ``reserve_pct`` is what the person's reserve comes to now and ``reserved`` that the forecast reaches into it; the
+    ``sliver`` numbers tell which window can't hold the task, what is left of it and what the task needs.
     """
 
     pool: str
@@ -96,6 +98,11 @@ class Candidate:
     forecast_gated: bool
     forecast_over_limit: bool
     over_window: WindowKind | None
+    reserve_pct: float | None
+    reserved: bool
+    sliver_window: WindowKind | None
+    sliver_headroom_pct: float | None
+    sliver_need_pct: float | None
     expiring_soon: bool
     urgency: float | None
     urgency_state: UrgencyState | None

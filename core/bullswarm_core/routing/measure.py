@@ -11,6 +11,7 @@ from bullswarm_core.pools import Pool, Rate, Rung, Window, WindowKind
 from bullswarm_core.quota.windows import Readings, one_decimal, pacing_window
 from bullswarm_core.routing.decision import Candidate, EstimateSource, UrgencyState
 from bullswarm_core.routing.forecast import NOTHING_READ, WindowForecast, charge, forecast_window, load_of
+from bullswarm_core.routing.sparing import LEAD_MINUTES, effective_reserve, sliver_of
 from bullswarm_core.values import dataclass
 
 DRAINING_FORECAST_PCT = 95.0
@@ -19,8 +20,6 @@ UNMEASURED_URGENT_USED_PCT = 90.0
 """Without a measured rate a pool may be urgent only up to this reading: 5 points of headroom below the draining
 line.
 """
-LEAD_MINUTES: dict[WindowKind, float] = {"weekly": 24 * 60.0, "monthly": 72 * 60.0}
-"""How long before its reset a pacing window counts as expiring soon (seed: 24 hours, 3 days)."""
 MIN_LEFT_FRACTION = 0.005
 """Floor of the urgency divisor, so that the last minutes of a window don't outrank everything without bound."""
 
@@ -49,11 +48,19 @@ class _Pacing:
 
 
 def measure(
-    pool: Pool, rung: Rung, current: Readings, *, now: datetime, candidate_minutes: float | None, penalty: float
+    pool: Pool,
+    rung: Rung,
+    current: Readings,
+    *,
+    now: datetime,
+    candidate_minutes: float | None,
+    penalty: float,
+    reserve_pct: float = 0.0,
 ) -> Candidate:
     """Every number that ``pool`` is judged by when it would run the task on ``rung`` now; ``current`` are its readings.
 
-    The one field that depends on other pools, ``near_five_hour_penalty``, is left False for the policy to set.
+    ``reserve_pct`` is the share of the pacing window that the person keeps, 0 to 100. The one field that depends on
+    other pools, ``near_five_hour_penalty``, is left False for the policy to set.
     """
     load = load_of(pool.inflight, now)
     window = pacing_window(current, pool.pacing)
@@ -68,6 +75,8 @@ def measure(
     flat = load.count * penalty
     taken = charge(load, rate, candidate_minutes=candidate_minutes, penalty=penalty)
     pacing = _pacing(window, paced, rate=rate, taken=taken, flat=flat)
+    reserve = effective_reserve(reserve_pct, window.kind, paced.minutes_left) if window and reserve_pct else 0.0
+    sliver = sliver_of(forecasts, current)
     five_hour, daily, five_hour_rate = protection.five_hour, protection.daily, pool.rates.get("5h")
     source: EstimateSource = rate.source if rate else ("penalty" if load.count else "none")
     return Candidate(
@@ -113,6 +122,11 @@ def measure(
         forecast_over_limit=protection.over_window is not None,
         over_window=protection.over_window,
         expiring_soon=pacing.state is not None,
+        reserve_pct=reserve or None,
+        reserved=bool(reserve) and pacing.forecast is not None and pacing.forecast >= 100.0 - reserve,
+        sliver_window=sliver.window if sliver else None,
+        sliver_headroom_pct=sliver.headroom if sliver else None,
+        sliver_need_pct=sliver.need if sliver else None,
         urgency=pacing.urgency,
         urgency_state=pacing.state,
         free=rung.free,

@@ -8,13 +8,16 @@ from typing import Any, Literal
 
 from bullswarm_core.pools import LANES, Effort, Inflight, Lane, Pool, Rate, Rung, Window, WindowKind
 from bullswarm_core.quota.windows import MINUTE, is_unanchored, pacing_window, readings, spent, spent_window
+from bullswarm_core.routing.billing import billing_held
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import Candidate, iso
 from bullswarm_core.routing.forecast import load_of, remaining_minutes
 from bullswarm_core.routing.measure import measure
 from bullswarm_core.values import dataclass
 
-PoolState = Literal["ready", "disabled", "unavailable", "near-5h-limit", "burst-gated", "expiring-soon"]
+PoolState = Literal[
+    "ready", "disabled", "unavailable", "billing-gated", "near-5h-limit", "burst-gated", "expiring-soon"
+]
 _SPEND_NAMES: Mapping[str, WindowKind] = {"fiveHour": "5h", "daily": "daily", "weekly": "weekly", "monthly": "monthly"}
 _NO_CONTEXT = RoutingContext()
 
@@ -56,6 +59,9 @@ class PoolOverview:
             "tiers": {tier: _rung_document(rung) for tier, rung in pool.tiers.items()},
             "freeModels": dict(self.free_models),
             "metered": pool.metered,
+            "plan": pool.plan,
+            "overage": pool.overage,
+            "billingGranted": pool.billing_granted,
             "pace": row.pace,
             "effectiveSurplus": row.effective_surplus,
             "inflight": _load_document(pool.inflight, self.now),
@@ -77,6 +83,8 @@ class PoolOverview:
             "projectedMonthlyPct": row.projected_monthly_pct,
             "projectedPacingPct": row.projected_pacing_pct,
             "spend": _spend_document(pool.rates, row),
+            "reservePct": row.reserve_pct,
+            "reserved": row.reserved,
             "expiringSoon": row.expiring_soon,
             "urgency": row.urgency,
             "urgencyState": row.urgency_state,
@@ -84,6 +92,7 @@ class PoolOverview:
             "spentWindow": self.spent.kind if self.spent else None,
             "backAt": iso(self.spent.resets_at) if self.spent else None,
             "meterSnapshot": _snapshot(pool.windows, self.now),
+            "meterReadBy": pool.meter_read_by,
             "meterError": pool.meter_error,
             "meterHoldUntil": iso(pool.meter_hold_until),
         }
@@ -92,7 +101,8 @@ class PoolOverview:
 def overview(pool: Pool, *, now: datetime, context: RoutingContext = _NO_CONTEXT) -> PoolOverview:
     """The numbers of one ``pools`` row at ``now``; pure."""
     current = readings(pool.windows, now)
-    row = measure(pool, Rung(), current, now=now, candidate_minutes=None, penalty=context.inflight_penalty_pct)
+    penalty, reserve = context.inflight_penalty_pct, context.reserves.get(pool.id, 0.0)
+    row = measure(pool, Rung(), current, now=now, candidate_minutes=None, penalty=penalty, reserve_pct=reserve)
     used_up = spent_window(current.values(), now)
     free = {tier: rung.model for tier, rung in pool.tiers.items() if rung.free}
     return PoolOverview(
@@ -111,6 +121,8 @@ def _state(pool: Pool, row: Candidate, used_up: Window | None) -> PoolState:
         return "disabled"
     if pool.unavailable is not None:
         return "unavailable"
+    if billing_held(pool):
+        return "billing-gated"
     if used_up is not None:
         return "burst-gated"
     if row.expiring_soon:
@@ -189,6 +201,7 @@ def _snapshot(windows: tuple[Window, ...], now: datetime) -> dict[str, Any] | No
                 "scope": window.scope,
                 "source": window.source,
                 "resetSource": window.reset_source,
+                "unstable": window.unstable,
                 "current": window.resets_at is None or window.resets_at > now,
                 "spent": spent(window, now, model=window.scope),
             }

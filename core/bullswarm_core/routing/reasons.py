@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bullswarm_core.pools import WindowKind
 from bullswarm_core.routing.checks import LIMIT_NAMES, Judged
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import Candidate, Decision, Exclusion
@@ -29,7 +30,9 @@ def reason_of(request: Request, judged: Judged, arrangement: Arrangement, contex
         *_ranked_below_free(arrangement),
         *_last_mile(arrangement.pick),
         *_over_limit(arrangement.rows),
+        *_reserved(arrangement.reserved),
         *_draining(arrangement.rows, judged.excluded),
+        *_slivers(arrangement.slivers),
         *_busier(request, arrangement),
         *([text(f"route: {context.route_summary}")] if context.route_summary else []),
         *_probes(judged.excluded),
@@ -117,10 +120,16 @@ def _passed_assignment(request: Request, arrangement: Arrangement) -> list[Segme
         why = "ranked last by its forecast"
     elif passed.near_five_hour_penalty and not pick.near_five_hour_penalty:
         why = "last mile"
+    elif passed.reserved and not pick.reserved:
+        why = "reserved for you"
     elif pick.free and not passed.free:
         why = "not free"
+    elif passed.urgency_state == "draining" and pick.urgency_state != "draining":
+        why = "draining"
+    elif pick.urgency_state == "urgent" and passed.urgency_state != "urgent":
+        why = "not expiring"
     else:
-        why = "draining" if passed.urgency_state == "draining" else "not expiring"
+        why = "too little left for the task"
     return [text(f"{request.tier} assignment passed over: ", pool(passed.pool), f" ({why})")]
 
 
@@ -154,6 +163,35 @@ def _over_limit(rows: Sequence[Candidate]) -> list[Segment]:
         if row.forecast_over_limit
     ]
     return [text("forecast over 100% (still eligible; ranked last): ") + listed(items)] if items else []
+
+
+def _reserved(rows: Sequence[Candidate]) -> list[Segment]:
+    """The pools that were kept for the person, and the pick where nothing else was left."""
+    items = [
+        text(
+            pool(row.pool),
+            f" forecast {number(row.forecast_pacing_pct or 0.0)}% of its {_noun(row.pacing_window)},"
+            f" {number(row.reserve_pct or 0.0)}% kept for you",
+        )
+        for row in rows
+    ]
+    return [text("reserve: ") + listed(items)] if items else []
+
+
+def _slivers(rows: Sequence[Candidate]) -> list[Segment]:
+    items = [
+        text(
+            pool(row.pool),
+            f" has {number(row.sliver_headroom_pct or 0.0)}% of its {_noun(row.sliver_window)} left"
+            f" and the task needs {number(row.sliver_need_pct or 0.0)}%",
+        )
+        for row in rows
+    ]
+    return [text("sliver: ") + listed(items)] if items else []
+
+
+def _noun(kind: WindowKind | None) -> str:
+    return _WINDOW_NOUNS[kind or "weekly"].removeprefix("its ")
 
 
 def _draining(rows: Sequence[Candidate], excluded: Sequence[Exclusion]) -> list[Segment]:

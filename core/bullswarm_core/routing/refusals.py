@@ -20,7 +20,7 @@ def no_pick(request: Request, excluded: Sequence[Exclusion], pools: Sequence[Poo
     held = [entry for entry in waiting if entry.kind in LIMIT_KINDS]
     quota = bool(waiting) and len(held) == len(waiting)
     if waiting:
-        parts = _waiting(waiting, quota=quota) + (() if quota else _beside(excluded, pools))
+        parts = _waiting(waiting, quota=quota) + _unpaid(excluded) + (() if quota else _beside(excluded, pools))
     else:
         parts = _none_fits(request, excluded)
     parts += _unknown_model(request, pools)
@@ -40,6 +40,12 @@ def no_pick(request: Request, excluded: Sequence[Exclusion], pools: Sequence[Poo
 def _waiting(entries: Sequence[Exclusion], *, quota: bool) -> Segment:
     opening = "no pool with quota to spare: " if quota else "no pool free: "
     return text(opening) + listed([left_out(entry) for entry in entries], separator="; ")
+
+
+def _unpaid(excluded: Sequence[Exclusion]) -> Segment:
+    """The pools that one word of the person would open: a way out that need not wait."""
+    entries = [entry for entry in excluded if entry.kind == "billing"]
+    return text("; ") + _each(entries) if entries else ()
 
 
 def _beside(excluded: Sequence[Exclusion], pools: Sequence[Pool]) -> Segment:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bullswarm_core.pools import EFFORTS
+from bullswarm_core.routing.billing import grant_command
 from bullswarm_core.routing.overview import PoolOverview
 from bullswarm_core.routing.text import duration, number
 from bullswarm_server.displays.text import Style, one_line
@@ -96,6 +97,8 @@ def _state(item: PoolOverview, style: Style) -> str:
         return style.faint("disabled")
     if item.state == "unavailable":
         return style.bad(f"unavailable: {one_line(item.pool.unavailable or '')}")
+    if item.state == "billing-gated":
+        return style.warn(f"BILLING-GATED (to allow it: {grant_command(item.pool.id)})")
     if item.state == "burst-gated":
         return style.bad(f"BURST-GATED{_limit(item)}")
     words = ["NEAR-5H-LIMIT"] if item.row.near_window == "5h" else []

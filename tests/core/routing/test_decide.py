@@ -151,7 +151,7 @@ def test_a_probe_leaves_its_pool_out_and_stands_in_the_reason() -> None:
 
 def test_other_policies_facts_never_change_a_pick_of_pace() -> None:
     pools = [pool("a", window("weekly", 30, 70)), pool("b", window("weekly", 20, 70))]
-    context = RoutingContext(reserves={"b": 90.0}, task_spread=3.0, incumbents={"x": "a"}, quarantines={"b": "x"})
+    context = RoutingContext(task_spread=3.0, incumbents={"x": "a"}, quarantines={"b": "x"})
     assert decide(ANALYZE, pools, now=NOW, context=context) == decide(ANALYZE, pools, now=NOW)
 
 

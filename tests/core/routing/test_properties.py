@@ -100,6 +100,7 @@ contexts = st.builds(
     RoutingContext,
     st.sampled_from([0.0, 3.0]),
     assignments=st.sampled_from([{}, {"medium": "gamma"}, {"high": ("alpha", "opus")}]),
+    reserves=st.sampled_from([{}, {"alpha": 20.0}, {"beta": 60.0, "gamma": 100.0}]),
     probes=st.sampled_from([{}, {"delta": "timeout"}]),
     route_summary=st.sampled_from([None, "avoid codex"]),
 )
@@ -200,6 +201,7 @@ def test_an_unmeasured_pool_never_demotes_a_measured_one_by_a_number_that_nobody
     names = [row.pool for row in after]
     for row in after[names.index("blank") + 1 :] if "blank" in names else ():
         held_back = row.forecast_over_limit or row.near_five_hour_penalty or row.urgency_state == "draining"
+        held_back = held_back or row.reserved or row.sliver_window is not None
         assert held_back or score(row) <= 0
 
 
@@ -271,9 +273,14 @@ def test_the_pick_never_stands_behind_a_check_that_another_candidate_passes(
     assert not (row.forecast_over_limit and rivals)
     rivals = [item for item in rivals if not item.near_five_hour_penalty] or rivals or list(decision.candidates)
     assert row in rivals
+    rivals = [item for item in rivals if not item.reserved] or rivals
+    assert row in rivals
     rivals = [item for item in rivals if item.free] or rivals
     assert row in rivals
     rivals = [item for item in rivals if item.urgency_state == "urgent"] or rivals
+    assert row in rivals
+    rivals = [item for item in rivals if item.urgency_state != "draining"] or rivals
+    rivals = [item for item in rivals if item.sliver_window is None] or rivals
     assert row in rivals
     if not context.assignments:
         first = arrange(rivals, request, RoutingContext()).pick

@@ -12,25 +12,53 @@ from bullswarm_core.routing.request import Request
 
 URGENCY_RANK: Mapping[UrgencyState | None, int] = {"urgent": 0, "normal": 1, None: 1, "draining": 2}
 
-Group = tuple[bool, bool, bool, int]
+Group = tuple[bool, bool, bool, bool, int, bool]
+_RESERVED, _SLIVER = 2, 5
+"""Places of the two sparing keys in a group: after the last mile, and after urgency."""
 
 
 def arrange(rows: Sequence[Candidate], request: Request, context: RoutingContext) -> Arrangement:
     """Order the eligible ``rows``, at least one, and pick from the leading group: the assigned pool, else the first.
 
     Selectable are the rows that no check puts behind another one: an assignment is a preference among them, never a way
-    around the forecast, the last mile, free models, urgency or draining.
+    around the forecast, the last mile, a reserve, free models, urgency, draining or a rest too small for the task.
     """
     ordered = sorted(_with_last_mile(rows), key=_preference)
     leading = _group(ordered[0])
     selectable = list(takewhile(lambda row: _group(row) == leading, ordered))
     assigned = context.assigned(request.tier)
     wanted = next((row for row in ordered if assigned and row.pool == assigned[0]), None)
-    if wanted is None:
-        return Arrangement(tuple(ordered), ordered[0], len(selectable))
-    if wanted in selectable:
-        return Arrangement(tuple(ordered), wanted, len(selectable), by_assignment=True)
-    return Arrangement(tuple(ordered), ordered[0], len(selectable), passed_assignment=wanted)
+    chosen = wanted is not None and wanted in selectable
+    pick = wanted if wanted is not None and chosen else ordered[0]
+    return Arrangement(
+        tuple(ordered),
+        pick,
+        len(selectable),
+        by_assignment=chosen,
+        passed_assignment=None if chosen else wanted,
+        reserved=_spared([row for row in ordered if row.reserved], pick, wanted, _RESERVED),
+        slivers=_spared([row for row in ordered if row.sliver_window], pick, wanted, _SLIVER),
+    )
+
+
+def _spared(held: Sequence[Candidate], pick: Candidate, wanted: Candidate | None, place: int) -> tuple[Candidate, ...]:
+    """Those of the ``held`` rows that the key at ``place`` kept from being picked, and the pick if it is one of them."""
+    if not held:
+        return ()
+    group, rest = _without(pick, place)
+
+    def decided(row: Candidate) -> bool:
+        own_group, own_rest = _without(row, place)
+        if row is pick or (row is wanted and own_group <= group):
+            return True
+        return (own_group, own_rest) < (group, rest) and (wanted is not pick or own_group < group)
+
+    return tuple(row for row in held if decided(row))
+
+
+def _without(row: Candidate, place: int) -> tuple[tuple[object, ...], tuple[object, ...]]:
+    group, *rest = _preference(row)
+    return (*group[:place], *group[place + 1 :]), tuple(rest)
 
 
 def _with_last_mile(rows: Sequence[Candidate]) -> list[Candidate]:
@@ -47,7 +75,14 @@ def _with_last_mile(rows: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _group(row: Candidate) -> Group:
-    return (row.forecast_over_limit, row.near_five_hour_penalty, not row.free, URGENCY_RANK[row.urgency_state])
+    return (
+        row.forecast_over_limit,
+        row.near_five_hour_penalty,
+        row.reserved,
+        not row.free,
+        URGENCY_RANK[row.urgency_state],
+        row.sliver_window is not None,
+    )
 
 
 def score(row: Candidate) -> float:
