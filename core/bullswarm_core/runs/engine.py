@@ -78,7 +78,7 @@ class _Engine:
             self._read_on()
             if self.state.finished is not None:
                 return self.state
-            for action in next_actions(self.state):
+            for action in next_actions(self.state, now=self.services.now()):
                 if isinstance(action, Start):
                     self._start(action.step)
                 elif isinstance(action, TakeOver):

@@ -61,7 +61,11 @@ class KernelStarted(Payload):
 
 @dataclass(frozen=True, slots=True)
 class AttemptPicked(Payload):
-    """Routing chose a pool, and the attempt was booked in the same transaction."""
+    """Routing chose a pool, and the attempt was booked in the same transaction.
+
+    ``generation`` counts how often the step was begun anew (a loop's round, a rerun). ``retry_how`` says what made this
+    attempt follow the one before it (``failure_rule.RetryHow``); None for a first one.
+    """
 
     type: ClassVar[str] = "attempt.picked"
     step: str
@@ -80,6 +84,8 @@ class AttemptPicked(Payload):
     rung_source: str = "connector"
     shared_tree: bool = False
     expected_minutes: float | None = None
+    generation: int = 0
+    retry_how: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +126,7 @@ class AttemptFinished(Payload):
 
 @dataclass(frozen=True, slots=True)
 class StepUnplaced(Payload):
-    """No pool could take the step, or it could not be started at all."""
+    """No pool could take the step's next attempt, or it could not be started at all."""
 
     type: ClassVar[str] = "step.unplaced"
     step: str
@@ -137,6 +143,143 @@ class StopRequested(Payload):
 
     type: ClassVar[str] = "run.stop-requested"
     by: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepReset(Payload):
+    """A step begins anew: ``why`` is ``rerun``, ``restart``, ``resume`` or ``round`` (of its loop).
+
+    ``avoid`` are pools that it is kept from for good, ``pool`` the one that it is pinned to. Earlier attempts stay as they
+    were, superseded; one that still runs is stopped.
+    """
+
+    type: ClassVar[str] = "step.reset"
+    step: str
+    why: str
+    by: str | None = None
+    avoid: tuple[str, ...] = ()
+    pool: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepAccepted(Payload):
+    """The person took a failed step's work as it is; that is a choice, never a proof."""
+
+    type: ClassVar[str] = "step.accepted"
+    step: str
+    reason: str
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateWaiting(Payload):
+    """Everything before the gate is done, and it waits for the person; ``why`` says what its condition read."""
+
+    type: ClassVar[str] = "gate.waiting"
+    gate: str
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GatePassed(Payload):
+    """The gate is open: ``how`` is ``when-false`` (its condition does not hold) or ``continued`` (the person said so)."""
+
+    type: ClassVar[str] = "gate.passed"
+    gate: str
+    how: str
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRound(Payload):
+    """A loop goes into round ``round`` because its condition did not hold after the one before; all its steps begin anew."""
+
+    type: ClassVar[str] = "loop.round"
+    loop: str
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPassed(Payload):
+    """The loop's condition held after round ``round``."""
+
+    type: ClassVar[str] = "loop.passed"
+    loop: str
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoopOutOfRounds(Payload):
+    """The loop's condition did not hold after its last round, and it waits for the person."""
+
+    type: ClassVar[str] = "loop.out-of-rounds"
+    loop: str
+    round: int
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopContinued(Payload):
+    """The person gave the loop ``rounds`` more rounds, or with None went on although its condition was not met."""
+
+    type: ClassVar[str] = "loop.continued"
+    loop: str
+    rounds: int | None = None
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepsAdded(Payload):
+    """The program grew: ``program`` is the whole of it from now on, ``added`` are the new ids."""
+
+    type: ClassVar[str] = "steps.added"
+    program: Document
+    added: tuple[str, ...]
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SteeringAdded(Payload):
+    """Somebody left a message for whoever watches the run; it stops nothing."""
+
+    type: ClassVar[str] = "steering.added"
+    message: str
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PauseRequested(Payload):
+    """No further step is to start; with ``at_once`` running workers are stopped and begin anew later."""
+
+    type: ClassVar[str] = "pause.requested"
+    by: str
+    at_once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PauseLifted(Payload):
+    """The run goes on after a pause."""
+
+    type: ClassVar[str] = "pause.lifted"
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunParked(Payload):
+    """Nothing runs and nothing can start until somebody acts; the kernel ends. ``reason`` is ``waiting`` or ``paused``."""
+
+    type: ClassVar[str] = "run.parked"
+    reason: str
+    waiting_for: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunReopened(Payload):
+    """A finished run has work again; what it had for a verdict stands in its earlier events."""
+
+    type: ClassVar[str] = "run.reopened"
+    by: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +302,20 @@ PAYLOADS: dict[str, type[Payload]] = {
         AttemptFinished,
         StepUnplaced,
         StopRequested,
+        StepReset,
+        StepAccepted,
+        GateWaiting,
+        GatePassed,
+        LoopRound,
+        LoopPassed,
+        LoopOutOfRounds,
+        LoopContinued,
+        StepsAdded,
+        SteeringAdded,
+        PauseRequested,
+        PauseLifted,
+        RunParked,
+        RunReopened,
         RunFinished,
     )
 }

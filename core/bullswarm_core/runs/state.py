@@ -6,19 +6,25 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from bullswarm_core.program.model import Program, program_from
+from bullswarm_core.program.plan import Plan, plan_of
 from bullswarm_core.runs.events import (
     AttemptFinished,
-    AttemptLaunched,
     AttemptPicked,
-    AttemptTakenOver,
     Event,
+    GatePassed,
+    GateWaiting,
     KernelStarted,
-    Payload,
+    PauseRequested,
     RunCreated,
     RunFinished,
+    RunParked,
+    SteeringAdded,
+    StepAccepted,
     StepUnplaced,
     StopRequested,
 )
+from bullswarm_core.runs.events import AttemptLaunched as AttemptLaunched
 from bullswarm_core.values import dataclass, field, replace
 
 
@@ -34,31 +40,84 @@ class AttemptState:
     finished: AttemptFinished | None = None
     finished_at: datetime | None = None
 
+    @property
+    def running(self) -> bool:
+        """Whether the attempt has no end yet."""
+        return self.finished is None
+
 
 @dataclass(frozen=True, slots=True)
 class StepState:
-    """One step of the program and its attempts, oldest first."""
+    """One step of the program and its attempts, oldest first.
+
+    ``generation`` counts how often the step was begun anew; attempts of earlier generations are superseded. ``avoid`` are
+    pools that it is kept from, ``pool`` the one that a restart pinned it to.
+    """
 
     id: str
     attempts: tuple[AttemptState, ...] = ()
     unplaced: StepUnplaced | None = None
+    generation: int = 0
+    reset_why: str | None = None
+    avoid: tuple[str, ...] = ()
+    pool: str | None = None
+    accepted: StepAccepted | None = None
 
     @property
     def current(self) -> AttemptState | None:
-        """The newest attempt."""
-        return self.attempts[-1] if self.attempts else None
+        """The newest attempt that counts: none when the step was begun anew since."""
+        newest = self.attempts[-1] if self.attempts else None
+        return newest if newest is not None and newest.picked.generation == self.generation else None
+
+    @property
+    def counted(self) -> tuple[AttemptState, ...]:
+        """The attempts that count: those of the present generation."""
+        return tuple(attempt for attempt in self.attempts if attempt.picked.generation == self.generation)
+
+    @property
+    def running(self) -> AttemptState | None:
+        """The attempt that has no end yet, whether it counts or is superseded."""
+        newest = self.attempts[-1] if self.attempts else None
+        return newest if newest is not None and newest.running else None
 
     @property
     def status(self) -> str:
-        """``pending`` | ``running`` | ``succeeded`` | ``failed``."""
+        """``pending`` | ``running`` | ``succeeded`` | ``failed``, by the newest attempt alone, whatever may follow it."""
+        if self.accepted is not None:
+            return "succeeded"
+        if self.running is not None:
+            return "running"
         if self.unplaced is not None:
             return "failed"
         attempt = self.current
-        if attempt is None:
+        if attempt is None or attempt.finished is None:
             return "pending"
-        if attempt.finished is None:
-            return "running"
         return "succeeded" if attempt.finished.ok else "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class GateState:
+    """One gate: waiting for the person, or passed, or not reached yet."""
+
+    id: str
+    waiting: GateWaiting | None = None
+    waiting_since: datetime | None = None
+    passed: GatePassed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopState:
+    """One loop: the round it is in, how many it may have, and what came of it.
+
+    ``outcome`` is None | ``passed`` | ``continued-unmet``; ``out_of_rounds`` says that it waits for the person.
+    """
+
+    id: str
+    round: int = 1
+    max_rounds: int = 1
+    outcome: str | None = None
+    out_of_rounds: bool = False
+    waiting_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +127,30 @@ class RunState:
     created: RunCreated
     created_at: datetime
     seq: int
+    program: Program
+    plan: Plan = field(repr=False)
     steps: Mapping[str, StepState]
+    gates: Mapping[str, GateState] = field(default_factory=dict)
+    loops: Mapping[str, LoopState] = field(default_factory=dict)
+    program_document: Mapping[str, Any] = field(default_factory=dict, repr=False)
     kernel: KernelStarted | None = None
     stop_requested: StopRequested | None = None
+    paused: PauseRequested | None = None
+    parked: RunParked | None = None
+    steering: tuple[SteeringAdded, ...] = ()
     finished: RunFinished | None = None
     finished_at: datetime | None = None
-    skipped: int = field(default=0)
+    skipped: int = 0
 
     @property
     def program_steps(self) -> tuple[Mapping[str, Any], ...]:
-        """The steps of the program, in its order."""
-        return tuple(self.created.program.get("steps", ()))
+        """The steps of the program's document, in its order."""
+        return tuple(self.program_document.get("steps", ()))
+
+    @property
+    def is_single(self) -> bool:
+        """Whether this is a `run`: one step with one attempt, and no second try of any kind."""
+        return self.created.kind == "run"
 
 
 def fold(events: Iterable[Event]) -> RunState | None:
@@ -93,45 +165,28 @@ def apply(state: RunState | None, event: Event) -> RunState | None:
     """Return the state after one more event."""
     payload = event.payload
     if isinstance(payload, RunCreated):
-        steps = {step["id"]: StepState(id=step["id"]) for step in payload.program.get("steps", ())}
-        return RunState(created=payload, created_at=event.at, seq=event.seq, steps=steps)
+        return begun(payload, at=event.at, seq=event.seq)
     if state is None:
         return None
     state = replace(state, seq=event.seq)
     if payload is None:
         return replace(state, skipped=state.skipped + 1)
-    return _advance(state, payload, event.at)
+    from bullswarm_core.runs.advance import advance
+
+    return advance(state, payload, event.at)
 
 
-def _advance(state: RunState, payload: Payload, at: datetime) -> RunState:
-    if isinstance(payload, KernelStarted):
-        return replace(state, kernel=payload)
-    if isinstance(payload, StopRequested):
-        return replace(state, stop_requested=payload)
-    if isinstance(payload, RunFinished):
-        return replace(state, finished=payload, finished_at=at)
-    if isinstance(payload, AttemptPicked):
-        step = state.steps[payload.step]
-        attempt = AttemptState(picked=payload, picked_at=at)
-        return _with_step(state, replace(step, attempts=(*step.attempts, attempt)))
-    if isinstance(payload, StepUnplaced):
-        return _with_step(state, replace(state.steps[payload.step], unplaced=payload))
-    if isinstance(payload, AttemptLaunched):
-        return _with_attempt(state, payload.step, payload.ordinal, launched=payload, launched_at=at)
-    if isinstance(payload, AttemptTakenOver):
-        return _with_attempt(state, payload.step, payload.ordinal, taken_over=payload.how)
-    if isinstance(payload, AttemptFinished):
-        return _with_attempt(state, payload.step, payload.ordinal, finished=payload, finished_at=at)
-    return state
-
-
-def _with_step(state: RunState, step: StepState) -> RunState:
-    return replace(state, steps={**state.steps, step.id: step})
-
-
-def _with_attempt(state: RunState, step_id: str, ordinal: int, **changes: Any) -> RunState:
-    step = state.steps[step_id]
-    attempts = tuple(
-        replace(attempt, **changes) if attempt.picked.ordinal == ordinal else attempt for attempt in step.attempts
+def begun(created: RunCreated, *, at: datetime, seq: int) -> RunState:
+    """Return the state of a run that was just asked for."""
+    program = program_from(created.program)
+    return RunState(
+        created=created,
+        created_at=at,
+        seq=seq,
+        program=program,
+        plan=plan_of(program),
+        program_document=created.program,
+        steps={step.id: StepState(id=step.id) for step in program.steps},
+        gates={gate.id: GateState(id=gate.id) for gate in program.gates},
+        loops={loop.id: LoopState(id=loop.id, max_rounds=loop.max_rounds) for loop in program.loops},
     )
-    return _with_step(state, replace(step, attempts=attempts))
