@@ -13,7 +13,7 @@ from typing import Any
 
 from bullswarm_core.pools import Window, WindowKind
 from bullswarm_core.quota.readings import number_or_none
-from bullswarm_core.quota.windows import WINDOW_LENGTHS
+from bullswarm_core.quota.windows import MIN_WINDOW_LENGTH, WINDOW_LENGTHS
 
 MOST_USED_PCT = 1000.0
 """A reading beyond this is an artefact; overage shows as a little more than 100."""
@@ -123,8 +123,11 @@ def window(
     """Build a window as its vendor told it at ``captured_at``; None for one that says nothing about ``now``.
 
     That is a window without a number, one whose reset has passed, and one without a reset whose length has passed since. A
-    reset further off than the window is long can't be its reset: the number stays and the reset is unknown.
+    reset further off than the window is long can't be its reset: the number stays and the reset is unknown. A length of less
+    than an hour is an artefact and no length.
     """
+    if length is not None and length < MIN_WINDOW_LENGTH:
+        length = None
     lasts = length or WINDOW_LENGTHS.get(kind, _LONGEST_MONTH)
     if used_pct is None or (resets_at is not None and resets_at <= now):
         return None

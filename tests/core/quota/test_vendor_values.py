@@ -22,6 +22,7 @@ from bullswarm_core.quota.vendor_values import (
     used_percent,
     window,
 )
+from bullswarm_core.quota.windows import WINDOW_LENGTHS
 
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
 ODD: tuple[Any, ...] = (
@@ -131,6 +132,11 @@ def test_a_window_that_says_something(used: float, reset: Any, captured: datetim
     assert found.reset_source == ("provider" if known else None)
 
 
+def test_a_length_of_minutes_is_an_artefact() -> None:
+    found = window("5h", 40.0, NOW + timedelta(hours=2), captured_at=NOW, now=NOW, length=timedelta(minutes=5))
+    assert found == window("5h", 40.0, NOW + timedelta(hours=2), captured_at=NOW, now=NOW)
+
+
 @pytest.mark.parametrize(
     ("used", "reset", "captured"),
     [
@@ -178,6 +184,6 @@ def test_a_window_never_outlives_itself(used: Any, reset: Any, captured: datetim
     if found is not None:
         assert found.used_pct is not None
         assert found.resets_at is None or found.resets_at > NOW
-        lasts = length or timedelta(days=31)
+        lasts = found.length or WINDOW_LENGTHS.get(kind, timedelta(days=31))
         assert found.resets_at is None or found.resets_at <= captured + lasts + timedelta(hours=1)
         assert found.resets_at is not None or captured + lasts > NOW
