@@ -13,7 +13,13 @@ from bullswarm_core.connector import Account, Connector, SignInState
 from bullswarm_providers.sign_in import first_set, has_content, read_object
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from bullswarm_core.connector import PoolProfile
     from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
+    from bullswarm_core.model_lists import Asking, ModelEntry
+    from bullswarm_core.quota.observing import MeterContext, Observation
+    from bullswarm_core.workers.facts import ExitFacts, StreamFacts
 
 CONFIG_VARIABLE = "CLAUDE_CONFIG_DIR"
 _ONE_ACCOUNT_ONLY = "BULLSWARM_DISABLE_CLAUDE_PROFILES"
@@ -83,6 +89,39 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
     if plugins:
         settings["enabledPlugins"] = plugins
     return LaunchAddition(arguments=("--settings", json.dumps(settings, separators=(",", ":"))))
+
+
+def passive_readings(context: MeterContext) -> tuple[Observation, ...]:
+    """Return what Claude Code's own cache tells of the account's usage."""
+    from bullswarm_providers.claude_code import meter
+
+    return meter.passive_readings(context)
+
+
+def live_reading(context: MeterContext) -> Observation:
+    """Ask the vendor's usage endpoint once. Raises MeterError."""
+    from bullswarm_providers.claude_code import meter
+
+    return meter.live_reading(context)
+
+
+def attempt_reading(
+    profile: PoolProfile, *, stream_file: Path, stream: StreamFacts, ended: ExitFacts, now: datetime
+) -> Observation | None:
+    """Return what the events of an attempt told of the account's windows."""
+    from bullswarm_providers.claude_code import meter
+
+    if profile.billing == "api-key":
+        return None
+    lines = meter.stream_lines(stream_file)
+    return meter.reading_in_stream(lines, started_at=ended.started_at or now, now=now)
+
+
+def models(profile: PoolProfile, asking: Asking) -> tuple[ModelEntry, ...]:
+    """Ask Claude Code which models it offers; no turn is started. Raises BullswarmError."""
+    from bullswarm_providers.claude_code.models import list_models
+
+    return list_models(profile, asking)
 
 
 def _plugins(settings: dict[str, Any]) -> list[str]:
