@@ -11,7 +11,11 @@ from bullswarm_core.connector import Account, Connector, PoolProfile, SignInStat
 from bullswarm_providers.sign_in import first_set, read_object, read_toml
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
+    from bullswarm_core.model_lists import Asking, ModelEntry
+    from bullswarm_core.quota.observing import MeterContext, Observation
     from bullswarm_core.workers.facts import Denial, ExitFacts, StreamFacts
 
 # A provider with these ids is built in: Codex refuses to start when its settings are overridden.
@@ -69,6 +73,42 @@ def more_denials(profile: PoolProfile, stream: StreamFacts, ended: ExitFacts) ->
     if profile.config_dir is None:
         return ()
     return denials_in_rollout(profile.config_dir, stream.session_id, known=stream.denials, since=ended.started_at)
+
+
+def passive_readings(context: MeterContext) -> tuple[Observation, ...]:
+    """Return what the rollouts on this machine tell of the account's usage."""
+    from bullswarm_providers.codex.rollout_limits import rollout_readings
+
+    folder = context.profile.config_dir
+    return rollout_readings(folder, now=context.now) if folder and context.profile.billing != "api-key" else ()
+
+
+def live_reading(context: MeterContext) -> Observation:
+    """Ask Codex's app-server, else the vendor's usage endpoint. Raises MeterError."""
+    from bullswarm_providers.codex import meter
+
+    return meter.live_reading(context)
+
+
+def attempt_reading(
+    profile: PoolProfile, *, stream_file: Path, stream: StreamFacts, ended: ExitFacts, now: datetime
+) -> Observation | None:
+    """Return what the rollout of an attempt told of the account's windows."""
+    from bullswarm_providers.codex.rollout import rollout_of
+    from bullswarm_providers.codex.rollout_limits import readings_of
+    from bullswarm_providers.codex.usage import ACCOUNT_LIMIT
+
+    path = rollout_of(profile.config_dir, stream.session_id) if profile.config_dir else None
+    if path is None or profile.billing == "api-key":
+        return None
+    return readings_of(path, now=now).get(ACCOUNT_LIMIT)
+
+
+def models(profile: PoolProfile, asking: Asking) -> tuple[ModelEntry, ...]:
+    """Ask Codex's app-server which models it offers. Raises BullswarmError."""
+    from bullswarm_providers.codex.models import list_models
+
+    return list_models(profile, asking)
 
 
 def _project_configs(config: dict[str, Any], cwd: str) -> list[dict[str, Any]]:

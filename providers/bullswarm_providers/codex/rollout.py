@@ -66,8 +66,8 @@ def rollout_of(config_dir: str | Path, thread_id: str | None) -> Path | None:
     """Find the rollout file of a thread among those of the last days, None where there is none."""
     if not thread_id or not _THREAD_ID.fullmatch(thread_id):
         return None
-    for day in _newest_days(Path(config_dir) / "sessions"):
-        for name in _names(day):
+    for day in newest_days(Path(config_dir) / "sessions"):
+        for name in names_in(day):
             if name.startswith("rollout-") and name.endswith(f"-{thread_id}.jsonl"):
                 return day / name
     return None
@@ -163,7 +163,8 @@ def _lines(path: Path) -> Iterator[bytes]:
         return
 
 
-def _newest_days(sessions: Path) -> Iterator[Path]:
+def newest_days(sessions: Path) -> Iterator[Path]:
+    """Give the folders of the last 40 days that have any, the newest first."""
     searched = 0
     for year in _descending(sessions):
         for month in _descending(year):
@@ -175,10 +176,11 @@ def _newest_days(sessions: Path) -> Iterator[Path]:
 
 
 def _descending(folder: Path) -> list[Path]:
-    return [folder / name for name in sorted(_names(folder), reverse=True) if name.isdigit()]
+    return [folder / name for name in sorted(names_in(folder), reverse=True) if name.isdigit()]
 
 
-def _names(folder: Path) -> list[str]:
+def names_in(folder: Path) -> list[str]:
+    """Return the names in a folder, none where it can't be read."""
     try:
         return os.listdir(folder)  # noqa: PTH208  names are all that is needed, and a day may hold thousands
     except OSError:
