@@ -83,6 +83,7 @@ class PoolOverview:
             "projectedMonthlyPct": row.projected_monthly_pct,
             "projectedPacingPct": row.projected_pacing_pct,
             "spend": _spend_document(pool.rates, row),
+            "estimateSource": row.estimate_source,
             "reservePct": row.reserve_pct,
             "reserved": row.reserved,
             "expiringSoon": row.expiring_soon,
