@@ -141,7 +141,7 @@ def in_reply(reply: str) -> Found:
     if not reply.strip():
         return Found("final-reply")
     try:
-        return _bounded("final-reply", unfenced(reply))
+        return _bounded("final-reply", unfenced(reply).strip())
     except AnswerTextError as error:
         return Found("final-reply", size=len(reply.encode("utf-8", "replace")), problem=str(error))
 

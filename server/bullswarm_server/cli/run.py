@@ -20,7 +20,7 @@ from bullswarm_server.cli.asking import Asked, asking
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.cli.route import add_meter_argument
-from bullswarm_server.cli.task_arguments import add_task_arguments, seconds
+from bullswarm_server.cli.task_arguments import add_task_arguments, answer_schema, seconds
 from bullswarm_server.displays.route import forecast_line, pick_line
 from bullswarm_server.displays.text import Style
 from bullswarm_server.displays.verdict import verdict_lines
@@ -201,6 +201,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--dry-run", action="store_true", help="print the pick and the command; write and start nothing"
     )
+    parser.add_argument(
+        "--answer-schema", metavar="FILE|JSON", type=answer_schema,
+        help="the answer must be JSON that matches this JSON Schema; the verdict carries it",
+    )  # fmt: skip
     parser.add_argument("--shared-tree", action="store_true", help="allow a second writer in this working tree")
     add_meter_argument(parser)
     return parser

@@ -105,6 +105,8 @@ def _result(options: argparse.Namespace, context: CommandContext) -> int:
             "outBytes": size,
             "text": text,
             "cursor": after if after < size else None,
+            "answer": verdict.get("answer"),
+            "answerCheck": verdict.get("answerCheck"),
         }
     )
     return 0 if verdict["ok"] else 1

@@ -9,6 +9,7 @@ import stat
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from bullswarm_core.errors import UnknownNameError, UsageError
 from bullswarm_core.labels import Labels, WhyNoPool
@@ -66,6 +67,19 @@ def seconds(text: str) -> float:
     return value
 
 
+def answer_schema(text: str) -> dict[str, Any]:
+    """Read a JSON Schema: JSON itself where it begins with ``{``, else the name of a file that holds it.
+
+    Raises UsageError for a file that can't be read and for a schema that is refused.
+    """
+    from bullswarm_core.judging.answer_schema import read_schema
+
+    if text.lstrip().startswith("{"):
+        return read_schema(text, what="--answer-schema")
+    what = f"the answer schema {text}"
+    return read_schema(_bytes_of(Path(text), what=what, hint="give a file that holds a JSON Schema"), what=what)
+
+
 def read_prompt(options: argparse.Namespace) -> str:
     """Return the task's text from words, ``--prompt`` or ``--task-file``. Raises UsageError unless exactly one is given."""
     given = [bool(options.words), options.prompt is not None, options.task_file is not None]
@@ -90,15 +104,20 @@ def task_file_text(path: Path, *, what: str) -> str:
 
     A device or a FIFO is never opened: it would be read for ever, or waited for. Raises UsageError.
     """
+    return _decoded(_bytes_of(path, what=what, hint="give a file that holds the task"), what=what)
+
+
+def _bytes_of(path: Path, *, what: str, hint: str) -> bytes:
+    """Return what a regular file holds, and a byte more than a task may have where it holds more."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise UsageError(f"{what} is no regular file", hint="give a file that holds the task")
+            raise UsageError(f"{what} is no regular file", hint=hint)
         # It may have become a FIFO since: opening one without this waits for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            data = file.read(MAX_PROMPT_BYTES + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
-    except OSError as error:
-        raise UsageError(f"cannot read {what}: {error.strerror}", hint="give a file that exists") from error
-    return _decoded(data, what=what)
+            return file.read(MAX_PROMPT_BYTES + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+    except (OSError, ValueError) as error:
+        words = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot read {what}: {words}", hint="give a file that exists") from error
 
 
 def _decoded(data: bytes, *, what: str) -> str:
@@ -157,6 +176,7 @@ def build_task(options: argparse.Namespace, *, prompt: str, names: PoolNames, av
         capabilities=tuple(options.capability),
         timeout_sec=getattr(options, "timeout", None),
         shared_tree=getattr(options, "shared_tree", False),
+        answer=getattr(options, "answer_schema", None),
     )
 
 

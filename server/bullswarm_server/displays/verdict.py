@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ from bullswarm_server.displays.text import Style, duration, one_line, plain
 _PLAIN = Style(colour=False)
 _EXCERPT_LINES = 12
 _SHOWN_FILES = 8
+_SHOWN_PROBLEMS = 5
+_ANSWER_LENGTH = 400
 
 
 def verdict_lines(verdict: Mapping[str, Any], *, style: Style = _PLAIN) -> list[str]:
@@ -42,6 +45,7 @@ def _facts(verdict: Mapping[str, Any]) -> list[str | None]:
         _labelled("route", verdict.get("routeWhy")) if verdict.get("routeWhy") != verdict.get("why") else None,
         _reasoning(verdict.get("reasoning")),
         _changed(verdict.get("changedFiles") or ()),
+        *_answer(verdict),
         _held(verdict),
         _time(meta),
         _usage(meta.get("usage")),
@@ -59,6 +63,23 @@ def _reasoning(reasoning: Mapping[str, Any] | None) -> str | None:
         return None
     clamped = ", clamped" if reasoning.get("clamped") else ""
     return f"reasoning: {one_line(str(reasoning['applied']))} ({reasoning.get('source')}{clamped})"
+
+
+def _answer(verdict: Mapping[str, Any]) -> list[str]:
+    """Return the lines on a typed answer: its value, or what is wrong with it, and the file that holds all of it."""
+    check = verdict.get("answerCheck")
+    if not check:
+        return []
+    source = str(check.get("source") or "none").replace("-", " ")
+    kept = f" · {one_line(str(check['file']))}" if check.get("file") else ""
+    if check.get("ok"):
+        value = json.dumps(verdict.get("answer"), ensure_ascii=False)
+        shown = one_line(value[:_ANSWER_LENGTH]) + ("…" if len(value) > _ANSWER_LENGTH else "")
+        return [f"answer: {shown}", f"answer checked: {source}, {check.get('bytes') or 0} bytes{kept}"]
+    problems = check.get("problems") or ()
+    lines = [f"answer: {one_line(p['path'])}: {one_line(p['problem'])}" for p in problems[:_SHOWN_PROBLEMS]]
+    more = f" and {len(problems) - _SHOWN_PROBLEMS} more" if len(problems) > _SHOWN_PROBLEMS else ""
+    return [*lines, f"answer refused: {source}{more}{kept}"]
 
 
 def _changed(files: object) -> str | None:

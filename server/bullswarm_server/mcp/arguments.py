@@ -60,6 +60,9 @@ class RunArguments(TaskArguments):
         None, description="stop the worker after this long"
     )
     shared_tree: bool = Field(False, description="allow a second writer in one working tree")
+    answer_schema: dict[str, Any] | None = Field(
+        None, description="JSON Schema: the answer is JSON that matches it, and comes as answer"
+    )
     idempotency_key: Annotated[str, Field(min_length=1, max_length=_LONGEST_KEY)] | None = Field(
         None, description="the same key within a day returns the same run instead of starting another"
     )

@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from bullswarm_core import ledger
 from bullswarm_core.caller import check_depth
@@ -108,6 +109,14 @@ def task_text(given: RunArguments) -> str:
     return task_file_text(file, what=f"task_file {file}")
 
 
+def check_answer_schema(schema: dict[str, Any] | None) -> None:
+    """Raise UsageError for an answer schema that no answer can be checked against."""
+    if schema is not None:
+        from bullswarm_core.judging.answer_schema import checked_schema
+
+        checked_schema(schema, what="answer_schema")
+
+
 def _task(given: TaskArguments, cwd: str, prompt: str | None, names: PoolNames, independent: tuple[str, ...]) -> Task:
     if given.lane is None:
         raise UsageError("lane is missing", hint="analyze, build or chore")
@@ -128,6 +137,7 @@ def _task(given: TaskArguments, cwd: str, prompt: str | None, names: PoolNames, 
         independent_of=tuple(given.independent_of),
         timeout_sec=more.timeout_s if more else None,
         shared_tree=more.shared_tree if more else False,
+        answer=more.answer_schema if more else None,
     )
 
 

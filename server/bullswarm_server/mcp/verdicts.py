@@ -10,6 +10,7 @@ from typing import Any
 from mcp_types import CallToolResult
 
 from bullswarm_server.displays.verdict import verdict_lines
+from bullswarm_server.mcp.answers import TypedAnswer
 from bullswarm_server.mcp.results import Document, answer, clipped, fence, fitted, page, path_text, without_empty
 from bullswarm_server.mcp.waiting import progress_line
 
@@ -21,7 +22,7 @@ _NOTE_LENGTH = 240
 _PICK_KEYS = ("pool", "poolLabel", "provider", "lane", "effort", "model")
 _PLAIN_KEYS = (
     "schemaVersion", "runId", "shortId", "state", "ok", "failureKind", "backAt", "backAtSource", "attribution",
-    "confinement", "billing", "takenOver", "answerCheck", "createdAt", "startedAt", "finishedAt",
+    "confinement", "billing", "takenOver", "createdAt", "startedAt", "finishedAt",
 )  # fmt: skip
 
 
@@ -29,14 +30,20 @@ def verdict_answer(verdict: Document, *, cursor: int = 0, most: int = EXCERPT_BY
     """Answer with a finished run: its verdict and a page of its output from ``cursor`` on."""
     output = Output(verdict.get("outFile"), verdict.get("excerpt"))
     nonce = secrets.token_hex(6)
+    typed = TypedAnswer(verdict)
 
     def build(budget: int) -> CallToolResult:
-        text, after = output.page(cursor, budget)
+        # A typed answer comes first; a reply that is the answer once more is not shown again.
+        shown = not cursor and typed.fits(budget)
+        text, after = (
+            ("", output.size) if shown and typed.is_output else output.page(cursor, budget - typed.size * shown)
+        )
         fenced = fence(text, nonce=nonce) if text else None
         follow = _read_on(verdict, after) if text and after < output.size else None
         room = Room(budget / most)
         document = {
             **_slim(verdict, room),
+            **typed.document(shown=shown, room=room),
             **more,
             "output": fenced,
             "cursor": after if follow else None,
@@ -45,7 +52,10 @@ def verdict_answer(verdict: Document, *, cursor: int = 0, most: int = EXCERPT_BY
         lines = verdict_lines(_for_text(verdict, room))
         if follow:
             lines.insert(1, f"next: {follow}")
-        return answer([*lines, *([fenced] if fenced else [])], without_empty(document))
+        lines += typed.lines(shown=shown, room=room, nonce=nonce)
+        # Null, {} and [] are answers, too.
+        value = {"answer": verdict["answer"]} if shown else {}
+        return answer([*lines, *([fenced] if fenced else [])], {**without_empty(document), **value})
 
     return fitted(build, most)
 
@@ -167,4 +177,5 @@ def _for_text(verdict: Mapping[str, Any], room: Room) -> Document:
         "changedFiles": [clipped(name, 120) for name in changed[: room(_SHOWN_FILES)]],
         "outFile": path_text(verdict.get("outFile"), room(1024, 300)),
         "excerpt": None,
+        "answerCheck": None,
     }

@@ -13,7 +13,7 @@ from bullswarm_core.errors import UsageError
 from bullswarm_core.runs.state import RunState
 from bullswarm_server.launch import create_run
 from bullswarm_server.mcp.arguments import RunArguments
-from bullswarm_server.mcp.asking import asking, refuse_second_writer, task_text, working_folder
+from bullswarm_server.mcp.asking import asking, check_answer_schema, refuse_second_writer, task_text, working_folder
 from bullswarm_server.mcp.results import plain_text
 from bullswarm_server.mcp.session import Call
 from bullswarm_server.mcp.tools.route import pick_answer, without_worker
@@ -84,6 +84,7 @@ def _only_waiting(given: RunArguments) -> None:
 def start(call: Call, given: RunArguments) -> Started | CallToolResult:
     """Record the task and start its kernel; answer at once where no pool can take it, with nothing recorded."""
     prompt = task_text(given)
+    check_answer_schema(given.answer_schema)
     cwd = working_folder(given.cwd, call.machine.environ)
     with asking(call, given, cwd=cwd, prompt=prompt, write_cache=True) as asked:
         earlier = call.run_of_key(given.idempotency_key)
