@@ -9,6 +9,7 @@ BullswarmError                  exit 1   something that was asked for did not wo
 ├── StorageError                exit 1   the disk refused a write (full, read-only); what was there is unchanged
 ├── LockTimeoutError            exit 1   another process held a lock for too long
 ├── MeterError                  exit 1   a usage reading that could not be had
+├── ModelListError              exit 1   an agent CLI that gave no list of its models
 ├── RunConflictError            exit 1   another run works in the same tree, or drives the same run
 └── WorkerStartError            exit 1   an agent CLI that could not be started
 
@@ -76,6 +77,10 @@ class MeterError(BullswarmError):
         super().__init__(message, hint=hint)
         self.kind = kind
         self.retry_after_sec = retry_after_sec
+
+
+class ModelListError(BullswarmError):
+    """An agent CLI that gave no list of its models."""
 
 
 class RunConflictError(BullswarmError):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from bullswarm_core.connector import PoolProfile
+    from bullswarm_core.model_lists import Asking, ModelEntry
     from bullswarm_core.quota.observing import MeterContext, Observation
 
 
@@ -13,3 +15,10 @@ def live_reading(context: MeterContext) -> Observation:
     from bullswarm_providers.command_code import meter
 
     return meter.live_reading(context)
+
+
+def models(profile: PoolProfile, asking: Asking) -> tuple[ModelEntry, ...]:
+    """Ask Command Code which models it offers; behind them it lists some that take no task. Raises BullswarmError."""
+    from bullswarm_providers.printed_models import from_columns
+
+    return from_columns(asking.run(profile, "--list-models"), until="Pass the full id")

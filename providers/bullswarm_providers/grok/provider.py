@@ -10,6 +10,8 @@ from bullswarm_core.connector import Account, Connector, SignInState
 from bullswarm_providers.sign_in import file_sign_in, read_toml
 
 if TYPE_CHECKING:
+    from bullswarm_core.connector import PoolProfile
+    from bullswarm_core.model_lists import Asking, ModelEntry
     from bullswarm_core.quota.observing import MeterContext, Observation
 
 
@@ -29,3 +31,10 @@ def live_reading(context: MeterContext) -> Observation:
     from bullswarm_providers.grok import meter
 
     return meter.live_reading(context)
+
+
+def models(profile: PoolProfile, asking: Asking) -> tuple[ModelEntry, ...]:
+    """Ask Grok which models it offers; it tells without a sign-in, too. Raises BullswarmError."""
+    from bullswarm_providers.printed_models import from_bullets
+
+    return from_bullets(asking.run(profile, "models"))

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bullswarm_core.connector import Account, Connector
+    from bullswarm_core.connector import Account, Connector, PoolProfile
     from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
+    from bullswarm_core.model_lists import Asking, ModelEntry
     from bullswarm_core.quota.observing import MeterContext, Observation
 
 CONTENT_VARIABLE = "OPENCODE_CONFIG_CONTENT"
@@ -49,6 +50,13 @@ def live_reading(context: MeterContext) -> Observation:
     from bullswarm_providers.opencode import meter
 
     return meter.live_reading(context)
+
+
+def models(profile: PoolProfile, asking: Asking) -> tuple[ModelEntry, ...]:
+    """Ask OpenCode for the models of every provider that is signed in or free. Raises BullswarmError."""
+    from bullswarm_providers.printed_models import from_lines
+
+    return from_lines(asking.run(profile, "models"))
 
 
 def _content(environ: Mapping[str, str]) -> tuple[dict[str, Any] | None, str]:
