@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import heapq
 import json
+import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ _FILES_READ = 16
 _FILES_SEEN = 4000
 # Limits are told after every answer of the model; what a tool says in between is cut to 40 kB by Codex itself.
 _TAIL_BYTES = 512 * 1024
+# One line for each answer: enough to find the account's limit behind those of a model that is used alone for a while.
+_LINES_READ = 32
 # The first line holds the thread's whole instructions (about 20 kB).
 _HEAD_BYTES = 1024 * 1024
 # A fork copies its history within an instant and stamps it anew; its own first answer takes longer than this.
@@ -70,10 +74,9 @@ def _newness(reading: Observation) -> tuple[datetime, float]:
 
 
 def _told(lines: list[bytes]) -> Iterator[tuple[datetime, Any]]:
-    for line in lines:
-        # Most lines are messages; only these are worth parsing.
-        if b'"token_count"' not in line or b'"rate_limits"' not in line:
-            continue
+    """Give the limits of the last lines that tell some, the last one first; most lines are messages and not worth parsing."""
+    telling = (line for line in reversed(lines) if b'"token_count"' in line and b'"rate_limits"' in line)
+    for line in islice(telling, _LINES_READ):
         record = _parsed(line)
         payload = record.get("payload")
         if not isinstance(payload, dict) or payload.get("type") != "token_count":
@@ -102,9 +105,10 @@ def _last_written(sessions: Path) -> list[Path]:
         for name in names_in(day):
             if not name.startswith("rollout-") or not name.endswith(".jsonl"):
                 continue
-            path = day / name
+            # A person's last 40 days hold a thousand files; a Path for each would take as long as reading them.
+            path = f"{day}/{name}"
             try:
-                written.append((path.stat().st_mtime, str(path)))
+                written.append((os.stat(path).st_mtime, path))  # noqa: PTH116
             except OSError:
                 continue
         if len(written) >= _FILES_SEEN:
