@@ -207,6 +207,9 @@ def machine(root: Path, setup: Setup, script: Sequence[Any]) -> Iterator[Machine
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
             **setup.prepare(folders["home"], model.url),
         }
+        if setup.by_key:
+            allowed = {"version": 1, "pools": {setup.name: {"allowBilling": True}}}
+            (folders["bullswarm"] / "state.json").write_text(json.dumps(allowed), encoding="utf-8")
         built = Machine(root=root, setup=setup, model=model, environ=environ, turns=turns)
         try:
             yield built

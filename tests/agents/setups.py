@@ -24,7 +24,8 @@ class Setup:
     Code, which has no such setting). `write_file`, `run_shell` and `read_file` make an answer that calls the agent's
     own tool; give absolute paths, which Command Code insists on. `usage_limit`, `rate_limit`, `unauthorized` and
     `overloaded` make the error that its vendor sends; `usage_limit(None)` names no time of reset. `window_headers`
-    go beside an answer and say that 83 % of the 5-hour window is used; only Claude's vendor tells that way.
+    go beside an answer and say that 83 % of the 5-hour window is used; only Claude's vendor tells that way. `by_key`
+    tells that the sign-in is a key, which is used only where the person allowed it.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Setup:
     unauthorized: Callable[[], Fail]
     overloaded: Callable[[], Fail]
     window_headers: Callable[[datetime], dict[str, str]] = lambda reset: {}
+    by_key: bool = False
 
 
 # --- Claude Code
@@ -148,6 +150,7 @@ CODEX = Setup(
     name="codex",
     binary="codex",
     model="stub-model",
+    by_key=True,
     reads_stdin=True,
     prepare=_prepare_codex,
     write_file=_codex_write_file,
@@ -266,6 +269,7 @@ COMMAND_CODE = Setup(
     name="command-code",
     binary="command-code",
     model="stub/stub-model",
+    by_key=True,
     reads_stdin=True,
     prepare=_prepare_command_code,
     write_file=lambda path, text: call_tool("write_file", file_path=path, content=text),

@@ -327,6 +327,8 @@ def test_claude_with_a_key_alone_is_billed_by_the_key(tmp_path: Path, request: p
     with machine(tmp_path, CLAUDE, [say(RECOVERED)]) as built:
         del built.environ["CLAUDE_CODE_OAUTH_TOKEN"]
         built.environ["ANTHROPIC_API_KEY"] = "stub-key"
+        allowed = built.bullswarm("strategy", "set-provider", "claude-code", "--allow-billing", "on")
+        assert allowed.returncode == 0, allowed
         outcome = built.run("Explain the parser.")
         assert_good(outcome, RECOVERED)
         assert outcome.verdict["billing"] == "api-key"

@@ -1,6 +1,7 @@
 """What stands around a worker: the folder, the caller's environment, the person's settings, a CLI that is gone, a full disk."""
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -119,9 +120,17 @@ def test_a_stray_key_never_reaches_a_subscriptions_worker(make_machine: MachineM
     assert stored_secrets(machine) == []
 
 
-def test_a_key_that_is_the_only_sign_in_is_used_and_named(make_machine: MachineMaker) -> None:
+def test_a_key_that_is_the_only_sign_in_waits_for_one_command_and_is_then_used_and_named(
+    make_machine: MachineMaker,
+) -> None:
     machine = make_machine(CLAUDE, [say(ANSWER)])
     del machine.environ["CLAUDE_CODE_OAUTH_TOKEN"]
+    refused = machine.run(environ=KEY)
+    assert (refused.verdict["ok"], refused.kind) == (False, "unavailable"), refused
+    assert machine.model.prompts() == []
+    command = re.search(r"to allow it: bullswarm ([^)]*)\)", refused.verdict["why"])
+    assert command, refused
+    assert machine.bullswarm(*command[1].split()).returncode == 0
     outcome = machine.run(environ=KEY)
     assert (outcome.verdict["ok"], outcome.verdict["billing"]) == (True, "api-key"), outcome
     assert any(request.headers.get("x-api-key") == "sk-stray-key" for request in machine.model.prompts())
