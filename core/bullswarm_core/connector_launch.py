@@ -12,6 +12,9 @@ from bullswarm_core.pools import Lane
 from bullswarm_core.values import dataclass, field
 
 if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
     from bullswarm_core.connector import (
         Account,
         ConfinementKind,
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
         Sandbox,
         SignInState,
     )
+    from bullswarm_core.quota.observing import MeterContext, Observation
     from bullswarm_core.workers.facts import Denial, ExitFacts, StreamFacts
 
 
@@ -131,7 +135,10 @@ class LaunchAddition:
 
 
 class Provider(Protocol):
-    """What a ``provider.py`` may offer beside its connector; each function is optional and none touches the network."""
+    """What a ``provider.py`` may offer beside its connector; each function is optional.
+
+    None but ``live_reading`` touches the network.
+    """
 
     def accounts(self, connector: Connector, environ: Mapping[str, str]) -> tuple[Account, ...]:
         """Find the accounts of this CLI; the first one is the default account."""
@@ -147,6 +154,20 @@ class Provider(Protocol):
 
     def more_denials(self, profile: PoolProfile, stream: StreamFacts, ended: ExitFacts) -> tuple[Denial, ...]:
         """Give the refused tool calls that the CLI's own records tell and its stream doesn't; never raises."""
+        ...
+
+    def passive_readings(self, context: MeterContext) -> tuple[Observation, ...]:
+        """Give what lies about on this machine of the account's usage."""
+        ...
+
+    def live_reading(self, context: MeterContext) -> Observation:
+        """Ask the CLI or the vendor, once, what the account has used; raises MeterError."""
+        ...
+
+    def attempt_reading(
+        self, profile: PoolProfile, *, stream_file: Path, stream: StreamFacts, ended: ExitFacts, now: datetime
+    ) -> Observation | None:
+        """Give what an attempt's own output or records told of the account's usage, at the latest at ``now``."""
         ...
 
 
