@@ -24,7 +24,7 @@ NO_PACKAGED = "BULLSWARM_NO_PACKAGED_PROVIDERS"
 # In this order a name is taken: a shipped provider is never replaced by a folder of the same name.
 PACKAGED = ("claude_code", "codex", "grok", "command_code", "opencode", "echo")
 # Off until the person turns one on: whoever doesn't use them pays no time for them, not even to read their connectors.
-OPTIONAL: tuple[str, ...] = ()
+OPTIONAL = ("gemini", "copilot", "qwen", "kimi", "glm")
 # Its default account is always a pool, so that a person sees why it can't be used (D16).
 _ALWAYS_THERE = frozenset({"claude-code"})
 _SUFFIX = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")

@@ -12,6 +12,7 @@ import bullswarm_providers
 from bullswarm_core.connector import connector_from_json
 from bullswarm_core.connector_schema import json_schema, validate_connector
 from bullswarm_core.errors import ConnectorError
+from bullswarm_providers import registry
 
 PACKAGED = sorted(Path(bullswarm_providers.__file__).parent.glob("*/connector.json"))
 GOOD: dict[str, Any] = json.loads((PACKAGED[0]).read_text(encoding="utf-8"))
@@ -25,9 +26,11 @@ def test_every_packaged_connector_is_valid(file: Path) -> None:
     assert connector_from_json(data).name == file.parent.name.replace("_", "-")
 
 
-def test_all_six_are_packaged() -> None:
+def test_every_folder_with_a_connector_is_one_that_the_registry_knows() -> None:
     names = [file.parent.name for file in PACKAGED]
-    assert names == ["claude_code", "codex", "command_code", "echo", "grok", "opencode"]
+    assert names == sorted([*registry.PACKAGED, *registry.OPTIONAL])
+    assert set(registry.PACKAGED) == {"claude_code", "codex", "command_code", "echo", "grok", "opencode"}
+    assert set(registry.OPTIONAL) == {"copilot", "gemini", "glm", "kimi", "qwen"}
 
 
 @pytest.mark.parametrize(

@@ -295,3 +295,38 @@ def test_an_installed_package_brings_its_provider(
     # From the cache now: the installation is not asked again.
     monkeypatch.setattr(installed, "_ask", lambda: pytest.fail("asked again"))
     assert "mine" in ids(registry.load(home, environ))
+
+
+def test_an_optional_provider_is_loaded_only_when_it_is_turned_on(
+    environ: dict[str, str], binaries: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executable(binaries, "gemini")
+    home = Home().ensure()
+    loaded: list[str] = []
+    real = registry._packaged
+
+    def noting(folder: Path, name: str) -> registry.Loaded:
+        loaded.append(name)
+        return real(folder, name)
+
+    monkeypatch.setattr(registry, "_packaged", noting)
+    found = registry.load(home, environ)
+    assert not set(loaded) & set(registry.OPTIONAL)
+    assert (ids(found), found.optional) == (["claude-code", "echo"], registry.OPTIONAL)
+    assert found.why_no_pool("gemini") == "gemini is turned off: bullswarm provider enable gemini"
+    home.providers_file.write_text('{"enabled": ["gemini", "qwen"]}', encoding="utf-8")
+    found = registry.load(home, environ)
+    assert ids(found) == ["claude-code", "echo", "gemini"] and found.problems == ()
+    assert set(found.optional) == {"copilot", "kimi", "glm"}
+    assert found.why_no_pool("gemini") is None and found.why_no_pool("qwen") == "qwen was not found on PATH"
+    home.providers_file.write_text('{"enabled": ["gemini"], "disabled": ["gemini"]}', encoding="utf-8")
+    assert ids(registry.load(home, environ)) == ["claude-code", "echo"]
+    assert registry.load(home, environ | {registry.NO_PACKAGED: "1"}).optional == ()
+
+
+def test_a_provider_says_whether_an_account_has_a_meter(environ: dict[str, str], binaries: Path) -> None:
+    executable(binaries, "mine")
+    code = "def has_meter(connector, account, environ):\n    return 'PLAN' in environ\n"
+    local(Home(), "mine", CONNECTOR | {"meter": {"type": "reader"}}, code)
+    assert registry.load(Home(), environ).profile("mine").connector.meter.type == "none"
+    assert registry.load(Home(), environ | {"PLAN": "1"}).profile("mine").connector.meter.type == "reader"

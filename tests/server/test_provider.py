@@ -10,7 +10,7 @@ import pytest
 
 from bullswarm_core.errors import NoPoolError, UnknownNameError, UsageError
 from bullswarm_core.home import Home
-from bullswarm_providers.registry import load
+from bullswarm_providers.registry import OPTIONAL, load
 from bullswarm_server.cli import provider
 from bullswarm_server.cli.context import CommandContext
 
@@ -47,23 +47,55 @@ def run_json(context: CommandContext, *arguments: str, code: int = 0) -> dict[st
     return document
 
 
+PROVIDERS = ["claude-code", "codex", "grok", "command-code", "opencode", "echo"]
+
+
 def test_the_list_names_every_provider_and_what_it_offers(context: CommandContext) -> None:
     document = run_json(context, "list")
     entries = {entry["name"]: entry for entry in document["providers"]}
-    assert set(entries) == {"claude-code", "codex", "grok", "command-code", "opencode", "echo"}
+    assert set(entries) == {*PROVIDERS, *OPTIONAL}
+    assert {name for name, entry in entries.items() if entry["enabled"]} == set(PROVIDERS)
     assert entries["echo"]["pools"] == ["echo"]
     assert "no grok on PATH" in run(context, "list")
 
 
-@pytest.mark.parametrize("name", ["claude-code", "codex", "grok", "command-code", "opencode", "echo"])
+def test_an_optional_provider_is_off_until_it_is_turned_on_by_name(context: CommandContext, tmp_path: Path) -> None:
+    (tmp_path / "gemini").write_text(ANSWER, encoding="utf-8")
+    (tmp_path / "gemini").chmod(0o755)
+    assert "off · bullswarm provider enable gemini" in run(context, "list")
+    assert run_json(context, "list")["problems"] == []
+    run(context, "enable", "gemini")
+    entries = {entry["name"]: entry for entry in run_json(context, "list")["providers"]}
+    assert (entries["gemini"]["enabled"], entries["gemini"]["pools"]) == (True, ["gemini"])
+    assert json.loads(context.home.providers_file.read_text(encoding="utf-8")) == {
+        "disabled": [],
+        "enabled": ["gemini"],
+    }
+    run(context, "disable", "gemini")
+    entries = {entry["name"]: entry for entry in run_json(context, "list")["providers"]}
+    assert (entries["gemini"]["enabled"], entries["gemini"]["pools"]) == (False, [])
+    assert json.loads(context.home.providers_file.read_text(encoding="utf-8")) == {"disabled": [], "enabled": []}
+
+
+def test_a_provider_of_the_persons_own_keeps_the_name_of_an_optional_one(context: CommandContext) -> None:
+    own = context.home.providers_dir / "gemini" / "connector.json"
+    run(context, "scaffold", "other")
+    own.parent.mkdir()
+    data = json.loads((context.home.providers_dir / "other" / "connector.json").read_text(encoding="utf-8"))
+    own.write_text(json.dumps(data | {"name": "gemini"}), encoding="utf-8")
+    entries = {entry["name"]: entry for entry in run_json(context, "list")["providers"]}
+    assert entries["gemini"]["origin"] == "local"
+    run(context, "disable", "gemini")
+    run(context, "enable", "gemini")
+    assert json.loads(context.home.providers_file.read_text(encoding="utf-8")) == {"disabled": []}
+
+
+@pytest.mark.parametrize("name", [*PROVIDERS, *OPTIONAL])
 def test_every_packaged_provider_is_valid(context: CommandContext, name: str) -> None:
     assert run(context, "validate", name).endswith(": good\n")
 
 
-PROVIDERS = ["claude-code", "codex", "grok", "command-code", "opencode", "echo"]
-
-
-@pytest.mark.parametrize("source", PROVIDERS)
+@pytest.mark.parametrize("source", [*PROVIDERS, *OPTIONAL])
 def test_a_scaffold_is_valid_and_takes_no_work_by_accident(
     context: CommandContext, own_home: Path, tmp_path: Path, source: str
 ) -> None:

@@ -14,7 +14,7 @@ from bullswarm_core.home import file_lock, make_folder, read_json, write_json
 from bullswarm_core.labels import Labels
 from bullswarm_core.pools import LANES, Rung
 from bullswarm_core.workers.launch import plan_launch
-from bullswarm_providers.registry import Loaded, Registry, load, load_folder
+from bullswarm_providers.registry import OPTIONAL, Loaded, Registry, load, load_folder, load_optional
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.displays.text import one_line
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     probe.add_argument("pool", help="a pool, by id or label")
     probe.add_argument("--timeout", type=_seconds, default=DEFAULT_PROBE_SEC, metavar="SECONDS")
     probe.add_argument("--json", action="store_true")
-    verb("enable", _enable, "load a provider again").add_argument("name")
+    verb("enable", _enable, "load a provider (again)").add_argument("name")
     verb("disable", _disable, "don't load a provider: its pools disappear").add_argument("name")
     return parser
 
@@ -75,23 +75,35 @@ def _list(options: Options, context: CommandContext) -> int:
         context.print_json(
             {
                 "schemaVersion": LIST_SCHEMA,
-                "providers": [_entry(loaded, registry) for loaded in registry.providers],
+                "providers": [_entry(loaded, registry) for loaded in _all(registry)],
                 "problems": [{"provider": p.name, "where": p.where, "message": p.message} for p in registry.problems],
             }
         )
         return 0
     labels = Labels.load(context.home)
-    width = max((len(loaded.connector.name) for loaded in registry.providers), default=0)
-    for loaded in registry.providers:
+    providers = _all(registry)
+    width = max((len(loaded.connector.name) for loaded in providers), default=0)
+    for loaded in providers:
         connector = loaded.connector
         context.print(f"{connector.name.ljust(width)}  {connector.origin:9}  {_state(connector, registry, labels)}")
     context.print(*(f"{p.name}: {one_line(p.message)} ({p.where})" for p in registry.problems))
     return 0
 
 
+def _all(registry: Registry) -> list[Loaded]:
+    """Every provider: those that are loaded, then the packaged ones that nobody turned on."""
+    return [*registry.providers, *(load_optional(name) for name in registry.optional)]
+
+
+def _is_on(name: str, registry: Registry) -> bool:
+    return name not in registry.disabled and name not in registry.optional
+
+
 def _state(connector: Connector, registry: Registry, labels: Labels) -> str:
     if connector.name in registry.disabled:
         return "disabled"
+    if connector.name in registry.optional:
+        return f"off · bullswarm provider enable {connector.name}"
     pools = _profiles_of(connector.name, registry)
     if found := [labels.shown(profile.id) for profile in pools if profile.binary is not None]:
         return ", ".join(found)
@@ -107,7 +119,7 @@ def _entry(loaded: Loaded, registry: Registry) -> dict[str, Any]:
         "origin": connector.origin,
         "folder": connector.folder,
         "binary": connector.binary,
-        "enabled": connector.name not in registry.disabled,
+        "enabled": _is_on(connector.name, registry),
         "pools": [profile.id for profile in _profiles_of(connector.name, registry)],
     }
 
@@ -173,7 +185,7 @@ def _folder_of(text: str, context: CommandContext) -> Path:
     local = context.home.providers_dir / text
     if local.is_dir():
         return local
-    for loaded in load(context.home, context.environ).providers:
+    for loaded in _all(load(context.home, context.environ)):
         if loaded.connector.name == text:
             return Path(loaded.connector.folder)
     raise UnknownNameError(f"{text!r} is no folder, file or provider", hint="bullswarm provider list")
@@ -181,10 +193,10 @@ def _folder_of(text: str, context: CommandContext) -> Path:
 
 def _scaffold(options: Options, context: CommandContext) -> int:
     registry = load(context.home, context.environ)
-    source = next((p.connector for p in registry.providers if p.connector.name == options.source), None)
+    source = next((p.connector for p in _all(registry) if p.connector.name == options.source), None)
     if source is None:
         raise UnknownNameError(f"--from {options.source!r}: there is no such provider", hint="bullswarm provider list")
-    if any(loaded.connector.name == options.name for loaded in registry.providers):
+    if any(loaded.connector.name == options.name for loaded in _all(registry)):
         raise UsageError(f"the name {options.name!r} is taken", hint="choose another one")
     folder = (Path(options.dir).expanduser().absolute() if options.dir else context.home.providers_dir) / options.name
     file = folder / "connector.json"
@@ -242,7 +254,7 @@ def _probe(options: Options, context: CommandContext) -> int:
 
 def _enable(options: Options, context: CommandContext) -> int:
     _switch(options.name, on=True, context=context)
-    context.print(f"{options.name} is loaded again")
+    context.print(f"{options.name} is loaded from now on")
     return 0
 
 
@@ -253,14 +265,27 @@ def _disable(options: Options, context: CommandContext) -> int:
 
 
 def _switch(name: str, *, on: bool, context: CommandContext) -> None:
-    known = sorted(loaded.connector.name for loaded in load(context.home, context.environ).providers)
+    registry = load(context.home, context.environ)
+    loaded = [each.connector for each in registry.providers]
+    known = sorted([*(connector.name for connector in loaded), *registry.optional])
     if name not in known:
         raise UnknownNameError(f"there is no provider {name!r}", hint=f"providers: {', '.join(known)}")
+    # One that is off by itself is turned on by its name in `enabled`; any other is turned off by its name in `disabled`.
+    optional = name in OPTIONAL and all(each.name != name or each.origin == "packaged" for each in loaded)
     home = context.home.ensure()
     with file_lock(home.root / "providers.lock"):
         document = read_json(home.providers_file, default={})
         if not isinstance(document, dict):
             raise UsageError(f"{home.providers_file} holds no JSON object", hint="repair it or move it away")
-        disabled = {entry for entry in document.get("disabled", []) if isinstance(entry, str)}
-        document["disabled"] = sorted(disabled - {name} if on else disabled | {name})
+        disabled, enabled = _names(document, "disabled") - {name}, _names(document, "enabled") - {name}
+        if on and optional:
+            enabled |= {name}
+        elif not on and not optional:
+            disabled |= {name}
+        document |= {"disabled": sorted(disabled)} | ({"enabled": sorted(enabled)} if optional else {})
         write_json(home.providers_file, document)
+
+
+def _names(document: dict[str, Any], key: str) -> set[str]:
+    listed = document.get(key)
+    return {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()

@@ -1,0 +1,1 @@
+"""One agent CLI; see connector.json."""
