@@ -14,7 +14,7 @@ from tests.agents.install import BIN_FOLDER
 from tests.agents.machine import COMMAND_LIMIT_SEC, Machine, until
 from tests.agents.scripted_model import Answer, ModelRequest, Turn, call_tool, say
 from tests.agents.scripted_model.responses import FREE_TEXT
-from tests.agents.setups import CLAUDE, CODEX, OPENCODE, Setup
+from tests.agents.setups import CLAUDE, CODEX, COMMAND_CODE, GROK, OPENCODE, Setup
 
 # Words by which the one scripted model tells whose request it has before it.
 CALLER_PROMPT = "Delegate something."
@@ -57,6 +57,10 @@ def _opencode_call(tool: str, arguments: Mapping[str, Any]) -> Answer:
     return call_tool(f"bullswarm_{tool}", **arguments)
 
 
+def _grok_call(tool: str, arguments: Mapping[str, Any]) -> Answer:
+    return call_tool("use_tool", tool_name=f"bullswarm__{tool}", tool_input=dict(arguments))
+
+
 _TOOL_NAMES = ("route", "run", "runs", "pools", "label")
 CLAUDE_CALLER = Caller(
     "claude", CLAUDE, CODEX, ("claude", "-p", "--model", "claude-sonnet-5", "--allowedTools", "mcp__bullswarm"),
@@ -78,6 +82,15 @@ OPENCODE_CALLER = Caller(
     "opencode", OPENCODE, CLAUDE, ("opencode", "run", "--format", "json", "--title", "t", "-m", "stub/stub-model"),
     _opencode_call,
 )  # fmt: skip
+# Grok reads no prompt from stdin.
+GROK_CALLER = Caller(
+    "grok", GROK, CLAUDE, ("grok", "-m", "stub-model", "--allow", "mcp__bullswarm", "-p", CALLER_PROMPT), _grok_call
+)
+# `integrate` doesn't set this one up.
+COMMAND_CODE_CALLER = Caller(
+    "command-code", COMMAND_CODE, CLAUDE,
+    ("command-code", "-m", "stub/stub-model", "--skip-onboarding", "--trust", "-p", CALLER_PROMPT), _claude_call,
+)  # fmt: skip
 CALLERS = {
     "claude": CLAUDE_CALLER,
     "codex": CODEX_CALLER,
@@ -88,7 +101,14 @@ CALLERS = {
 
 
 def prepare(machine: Machine, caller: Caller) -> None:
-    """Put the worker's CLI beside the caller's, a second Claude account into the home, and bullswarm into the client."""
+    """Furnish the home of this caller, and put bullswarm into the client."""
+    furnish(machine, caller)
+    done = machine.bullswarm("integrate", "install", "--yes", "--agents", caller.name)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def furnish(machine: Machine, caller: Caller) -> None:
+    """Put the worker's CLI beside the caller's, and a second Claude account into the home."""
     for binary in {caller.worker.binary, CLAUDE.binary} - {caller.setup.binary}:
         (machine.root / "bin" / binary).symlink_to(BIN_FOLDER / binary)
     machine.environ |= caller.worker.prepare(machine.home, machine.model.url)
@@ -97,8 +117,6 @@ def prepare(machine: Machine, caller: Caller) -> None:
     _account(machine.home / ".claude", machine.home / ".claude.json", "one", {})
     second = machine.home / ".claude-second"
     _account(second, second / ".claude.json", "two", CLAUDE.prepare(machine.home, machine.model.url))
-    done = machine.bullswarm("integrate", "install", "--yes", "--agents", caller.name)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def _account(folder: Path, identity: Path, account: str, environ: Mapping[str, str]) -> None:

@@ -47,7 +47,7 @@ def run(arguments: list[str], context: CommandContext) -> int:
     if not options.json:
         context.print(*_planned(call, plans))
     open_plans = [plan for plan in plans if plan.changes]
-    if open_plans and not (options.yes or _agrees(call)):
+    if open_plans and not (options.yes or _agrees(call, open_plans)):
         if options.json:
             context.print_json(_document(call, plans, {}))
         context.note("nothing was written · pass --yes to approve")
@@ -182,6 +182,7 @@ def _outcome(call: _Call, plans: Sequence[Plan], written: Written) -> list[str]:
             lines.append(f"{plan.agent.title}: {verb}{kept}")
     if call.action == "install" and any(not isinstance(result, BullswarmError) for result in written.values()):
         lines.append("Sessions that run now see it when they start again.")
+        lines += [f"{plan.agent.title}: {plan.hint}" for plan in plans if plan.hint and plan.agent.name in written]
         lines += _advice(call, plans)
     return ["", *lines] if lines else []
 
@@ -192,9 +193,12 @@ def _advice(call: _Call, plans: Sequence[Plan]) -> list[str]:
     return [f"{seen.part.name}: {seen.found.detail}" for seen in parts if seen.part.name not in call.asked_for]
 
 
-def _agrees(call: _Call) -> bool:
+def _agrees(call: _Call, plans: Sequence[Plan]) -> bool:
     if call.options.json or not sys.stdin.isatty():
         return False
+    # The changes fill more than a screen; what they are about must stand where the answer is given.
+    files = [call.person.shown(change.file.path) for plan in plans for change in plan.changes]
+    call.context.print("", "Files:", *(f"  {file}" for file in files))
     call.context.out.write("\nWrite this? [y/N] ")
     call.context.out.flush()
     # Other programs' settings are at stake: only a clear yes counts.
@@ -218,6 +222,7 @@ def _agent_document(call: _Call, plan: Plan, result: tuple[Path, ...] | Bullswar
         "binary": plan.binary,
         "complete": plan.complete,
         "form": plan.form or None,
+        "hint": plan.hint or None,
         "parts": [
             {
                 "part": seen.part.name,

@@ -18,11 +18,15 @@ Form = Literal["settings", "plugin"]
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The parts of one agent on this machine. ``replaced`` are those of its other form; ``form`` names a plug-in."""
+    """The parts of one agent on this machine. ``replaced`` are those of its other form; ``form`` names a plug-in.
+
+    ``hint`` is what the person has to know that no part can settle.
+    """
 
     parts: tuple[Part, ...]
     replaced: tuple[Part, ...] = ()
     form: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

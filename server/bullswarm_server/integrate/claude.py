@@ -16,6 +16,7 @@ from bullswarm_server.integrate.sources import Sources
 from bullswarm_server.integrate.status_line import StatusLine
 
 _PLUGIN = "bullswarm"
+_PLUGIN_SERVER = "plugin_bullswarm_bullswarm"
 
 
 def _make(person: Person, sources: Sources, form: Form | None) -> Setup:
@@ -30,8 +31,12 @@ def _make(person: Person, sources: Sources, form: Form | None) -> Setup:
     parts.append(skill(folder / "skills", sources))
     block = instructions(folder / "CLAUDE.md")
     if (plugin := plugin_form(folder)) is not None:
-        return Setup((block, line), replaced=tuple(parts), form=f"the plugin {plugin}")
-    return Setup((*parts, block, line))
+        return Setup((block, line), replaced=tuple(parts), form=f"the plugin {plugin}", hint=_hint(_PLUGIN_SERVER))
+    return Setup((*parts, block, line), hint=_hint("bullswarm"))
+
+
+def _hint(server: str) -> str:
+    return f'with nobody to ask, Claude Code uses no tool that you didn\'t allow: claude -p "…" --allowedTools mcp__{server}'
 
 
 def settings_file(folder: Path, person: Person) -> Path:

@@ -10,13 +10,17 @@ from bullswarm_server.integrate.parts import TomlEntry
 from bullswarm_server.integrate.person import Person
 from bullswarm_server.integrate.sources import Sources
 
+_HINT = (
+    'with nobody to ask, Grok ends without a word at a tool that you didn\'t allow: grok --allow mcp__bullswarm -p "…"'
+)
+
 
 def _make(person: Person, sources: Sources, form: Form | None) -> Setup:
     folder = person.folder("GROK_HOME", ".grok")
     # As `grok mcp add` writes it. Grok waits 6000 s for a tool, longer than bullswarm ever makes it wait.
     entry = {"command": sources.command, "args": ["mcp"], "enabled": True}
     table = TomlEntry(folder / "config.toml", ("mcp_servers", "bullswarm"), entry, fixed=("command", "args"))
-    return Setup((table, skill(folder / "skills", sources), instructions(folder / "AGENTS.md")))
+    return Setup((table, skill(folder / "skills", sources), instructions(folder / "AGENTS.md")), hint=_HINT)
 
 
 AGENT = Agent("grok", "Grok", "grok", _make)

@@ -36,6 +36,7 @@ class Plan:
     notes: tuple[tuple[Path, str, Notes], ...] = ()
     problems: tuple[str, ...] = ()
     form: str = ""
+    hint: str = ""
 
     @property
     def complete(self) -> bool:
@@ -63,7 +64,7 @@ def make_plan(
     parts = (*setup.parts, *setup.replaced)
     space = Workspace(person.roots)
     seen, problems = _look(setup, space)
-    plan = Plan(agent, agent.found(person), seen=seen, form=setup.form)
+    plan = Plan(agent, agent.found(person), seen=seen, form=setup.form, hint=setup.hint)
     if problems and action != "status":
         return _with(plan, problems=problems)
     notes: list[tuple[Path, str, Notes]] = []
@@ -136,4 +137,4 @@ def _with(
     changes: tuple[Change, ...] = (),
     notes: tuple[tuple[Path, str, Notes], ...] = (),
 ) -> Plan:
-    return Plan(plan.agent, plan.binary, plan.seen, changes, notes, problems, plan.form)
+    return Plan(plan.agent, plan.binary, plan.seen, changes, notes, problems, plan.form, plan.hint)

@@ -72,6 +72,9 @@ def test_on_a_terminal_it_asks(persons: PersonsHome, monkeypatch: pytest.MonkeyP
     said = persons.say("install")
     assert said.code == code
     assert "Write this? [y/N]" in said.out
+    asked = said.out[: said.out.index("Write this?")].splitlines()
+    files = [line.strip() for line in asked[asked.index("Files:") + 1 :] if line]
+    assert ("~/.claude.json" in files, len(files)) == (True, 15)
     assert (persons.root / ".claude.json").exists() is (code == 0)
 
 
@@ -232,6 +235,15 @@ def test_remove_needs_no_agent_on_path(persons: PersonsHome) -> None:
     assert not (persons.root / ".codex").exists()
     assert persons.remove().code == 0
     assert persons.tree() == {}
+
+
+def test_install_says_what_no_setting_can_settle(persons: PersonsHome) -> None:
+    said = persons.install()
+    assert 'claude -p "…" --allowedTools mcp__bullswarm\n' in said.out
+    assert 'grok --allow mcp__bullswarm -p "…"\n' in said.out
+    assert "with nobody to ask" not in persons.install().out
+    persons.write(".claude/settings.json", '{"enabledPlugins": {"bullswarm@bullswarm": true}}')
+    assert "--allowedTools mcp__plugin_bullswarm_bullswarm\n" in persons.install("--agents", "claude").out
 
 
 # --- which agents
