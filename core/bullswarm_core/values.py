@@ -129,10 +129,15 @@ def _field_of(source: Any, name: str, kind: Any, kw_only: bool) -> _Field:
 
 
 def _compiled_constructor(owner: Any) -> Any:
-    """Compile ``__init__`` in the module of its class, where the annotations mean what they say."""
+    """Compile ``__init__`` in the module of its class, where the annotations mean what they say.
+
+    Setting an attribute of a frozen class past its refusal takes eight times as long as setting one of an open class, and
+    a pick among a thousand pools makes six thousand values: so a value is filled in while it is of an open class with the
+    same slots, and then becomes what it is.
+    """
     known = owner.__value_fields__
-    given: dict[str, Any] = {"_set": object.__setattr__, "_missing": _MISSING}
-    parameters, lines = ["self"], []
+    given: dict[str, Any] = {"_set": object.__setattr__, "_missing": _MISSING, "KIND": owner}
+    parameters, values = ["self"], {}
     for name, item in sorted(known.items(), key=lambda entry: entry[1].kw_only):
         if item.kw_only and "*" not in parameters:
             parameters.append("*")
@@ -143,7 +148,14 @@ def _compiled_constructor(owner: Any) -> Any:
             parameter, given[f"_{name}"] = f"{name}=_missing", item.default_factory
             value = f"_{name}() if {name} is _missing else {name}"
         parameters.append(parameter)
-        lines.append(f"  _set(self, {name!r}, {value})")
+        values[name] = value
+    lines = [f"  self.{name} = {value}" for name, value in values.items()]
+    if owner.__setattr__ is _refuse_to_set:
+        given["OPEN"] = _open_twin(owner)
+        # A class that somebody derived without the decorator has other slots, and its values can't change theirs.
+        slowly = [f"   _set(self, {name!r}, {value})" for name, value in values.items()]
+        quickly = ["   _set(self, '__class__', OPEN)", *(f" {line}" for line in lines), "   self.__class__ = KIND"]
+        lines = ["  if self.__class__ is KIND:", *quickly, "  else:", "   pass", *slowly]
     lines.append("  self.__post_init__()" if hasattr(owner, "__post_init__") else "  pass")
     text = [f"def outer({', '.join(given)}):", f" def __init__({', '.join(parameters)}):", *lines, " return __init__"]
     found: dict[str, Any] = {}
@@ -152,6 +164,12 @@ def _compiled_constructor(owner: Any) -> Any:
     constructor.__qualname__ = f"{owner.__qualname__}.__init__"
     constructor.__annotations__ = {**{name: item.type for name, item in known.items()}, "return": None}
     return constructor
+
+
+def _open_twin(owner: Any) -> Any:
+    """Make a class with the same slots whose values may be changed."""
+    content = {"__slots__": owner.__slots__, "__setattr__": object.__setattr__, "__module__": owner.__module__}
+    return type(owner)(owner.__name__, owner.__bases__, content)
 
 
 def _standard(owner: Any) -> Any:

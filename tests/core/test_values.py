@@ -178,6 +178,45 @@ def test_a_frozen_value_refuses_changes() -> None:
     assert made == Base("n", 1)
 
 
+class Plain(Base):
+    """A class that was derived without the decorator has a dictionary beside the slots."""
+
+
+def test_a_plain_class_that_is_derived_from_a_frozen_one_is_filled_in_as_well() -> None:
+    made = [Plain("n", number) for number in range(100)]
+    assert {type(item) for item in made} == {Plain}
+    assert [item.size for item in made] == [*range(100)]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made[-1].size = 3  # type: ignore[misc]
+
+
+def test_a_value_whose_making_fails_midway_leaves_nothing_open() -> None:
+    made: list[Any] = []
+
+    def build() -> dict[str, Any]:
+        if len(made) == 60:
+            raise OSError("no more")
+        return {}
+
+    kind: Any = values.dataclass(frozen=True, slots=True)(
+        type(
+            "Late",
+            (),
+            {
+                "__annotations__": {"a": "int", "b": "dict"},
+                "b": values.field(default_factory=build),
+                "__module__": __name__,
+            },
+        )
+    )
+    with pytest.raises(OSError, match="no more"):
+        for number in range(100):
+            made.append(kind(number))
+    assert len(made) == 60
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made[-1].a = 3
+
+
 def test_an_open_value_can_be_changed_and_shares_nothing() -> None:
     one, two = Open(), Open()
     one.count = 3

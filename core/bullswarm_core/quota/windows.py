@@ -163,7 +163,11 @@ def minutes_left(window: Window, now: datetime) -> float | None:
 
 def elapsed_pct(window: Window, now: datetime) -> float | None:
     """Share of the window that is over, 0..100; None when its reset is unknown, has passed or is not fixed yet."""
-    left = minutes_left(window, now)
+    return elapsed_with(window, minutes_left(window, now))
+
+
+def elapsed_with(window: Window, left: float | None) -> float | None:
+    """Share of the window that is over when so many minutes are left of it (see ``minutes_left``)."""
     length = length_of(window)
     if left is None or length is None:
         return None
@@ -199,10 +203,10 @@ def spent(window: Window, now: datetime, *, model: str | None = None) -> bool:
     declared figure never counts; a window with a model scope counts only for rungs of that model.
     """
     return (
-        is_reading(window, now)
-        and window.source != "declared"
-        and window.used_pct is not None
+        window.used_pct is not None
         and window.used_pct >= BURST_BLOCK_PCT
+        and window.source != "declared"
+        and is_reading(window, now)
         and gates_model(window, model)
     )
 

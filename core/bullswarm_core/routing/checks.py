@@ -144,7 +144,7 @@ def _unfit(pool: Pool, request: Request, rung: Rung | None) -> tuple[ExclusionKi
         return "disabled", "is disabled"
     if request.lane not in pool.lanes:
         return "lane", f"does not take {request.lane} work"
-    if missing := [name for name in request.capabilities if name not in pool.capabilities]:
+    if request.capabilities and (missing := [name for name in request.capabilities if name not in pool.capabilities]):
         return "capability", f"lacks {', '.join(missing)}"
     if rung is None and request.model is not None:
         return "model", f"cannot run {request.model}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from bullswarm_core.pools import Inflight, Rate, Window
-from bullswarm_core.quota.windows import MINUTE, elapsed_pct, minutes_left, one_decimal
+from bullswarm_core.quota.windows import MINUTE, elapsed_with, minutes_left, one_decimal
 from bullswarm_core.values import dataclass
 
 NEAR_LIMIT_PCT = 75.0
@@ -94,7 +94,7 @@ def forecast_window(
     added = 0.0
     projected: float | None = used
     if load.minutes > 0:
-        added = 0.0 if rate is None else rate.pct_per_minute * sum([_clip(item, left) for item in load.remaining])
+        added = 0.0 if rate is None else rate.pct_per_minute * _minutes_within(load, left)
         projected = None if rate is None else one_decimal(used + added)
     if rate is not None and candidate_minutes is not None:
         added += rate.pct_per_minute * _clip(candidate_minutes, left)
@@ -103,10 +103,17 @@ def forecast_window(
         projected=projected,
         forecast=one_decimal(used + added),
         forecasted=rate is not None and (load.minutes > 0 or candidate_minutes is not None),
-        elapsed=elapsed_pct(window, now),
+        elapsed=elapsed_with(window, left),
         minutes_left=left,
         resets_at=None if left is None else window.resets_at,
     )
+
+
+def _minutes_within(load: Load, left: float | None) -> float:
+    """The minutes in flight that fall before a reset ``left`` minutes ahead; ``remaining`` ends with the longest."""
+    if left is None or load.remaining[-1] <= left:
+        return load.minutes
+    return sum([_clip(item, left) for item in load.remaining])
 
 
 def _clip(minutes: float, left: float | None) -> float:

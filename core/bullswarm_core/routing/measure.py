@@ -136,6 +136,8 @@ def measure(
 
 def _protection(five_hour: WindowForecast, daily: WindowForecast) -> _Protection:
     """Judge the protecting windows; a window past its clock is named before one that is under it."""
+    if not five_hour.near and not daily.near:  # nor over, then: most pools, of which there may be a thousand
+        return _Protection(five_hour, daily, None, under_clock=False, over_window=None)
     both: tuple[tuple[WindowKind, WindowForecast], ...] = (("5h", five_hour), ("daily", daily))
     near = [kind for kind, item in both if item.near]
     pressed = [kind for kind, item in both if item.near and not item.under_clock]
