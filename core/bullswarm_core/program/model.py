@@ -179,7 +179,7 @@ def deliverable_of(step: Mapping[str, Any], defaults: Mapping[str, Any]) -> Deli
 def _step(entry: Mapping[str, Any], defaults: Mapping[str, Any], owner: Mapping[str, str]) -> Step:
     return Step(
         id=entry["id"],
-        prompt=entry["prompt"],
+        prompt=entry.get("prompt", ""),
         lane=lane_of(entry, defaults),
         effort=effort_of(entry, defaults),
         depends_on=tuple(entry.get("dependsOn") or ()),

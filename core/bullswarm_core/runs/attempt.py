@@ -23,15 +23,15 @@ from bullswarm_core.judging.limits import Notice, early_stop
 from bullswarm_core.judging.verdict import Judgement
 from bullswarm_core.pools import Effort, Lane
 from bullswarm_core.runs.conclude import Conclusion, Ended, conclude, notice_reader
-from bullswarm_core.runs.events import AttemptFinished, AttemptLaunched, AttemptPicked, AttemptTakenOver, RunCreated
+from bullswarm_core.runs.events import AttemptFinished, AttemptLaunched, AttemptPicked, AttemptTakenOver
 from bullswarm_core.runs.folder import AttemptFiles, RunFolder
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.pick import conflict_text, second_writer
 from bullswarm_core.runs.prepare import Preparation, prepare
 from bullswarm_core.runs.record import record_decision
 from bullswarm_core.runs.services import Services
-from bullswarm_core.runs.state import AttemptState
-from bullswarm_core.runs.task import task_of
+from bullswarm_core.runs.state import AttemptState, RunState
+from bullswarm_core.runs.step_task import step_task
 from bullswarm_core.wire import parse_iso
 from bullswarm_core.workers.capture import Follower, Gap
 from bullswarm_core.workers.facts import ExitFacts, StreamFacts
@@ -52,7 +52,7 @@ class LiveAttempt:
         services: Services,
         journal: Journal,
         connection: sqlite3.Connection,
-        created: RunCreated,
+        state: RunState,
         picked: AttemptPicked,
         folder: RunFolder,
     ) -> None:
@@ -61,7 +61,9 @@ class LiveAttempt:
         self._services = services
         self._journal = journal
         self._connection = connection
-        self._created = created
+        self._state = state
+        self._created = state.created
+        self._task = step_task(state, picked.step)
         self._files: AttemptFiles = folder.attempt(picked.step, picked.ordinal)
         self._profile: PoolProfile | None = services.profile(picked.pool)
         self._keeper: ProcessIdentity | None = None
@@ -172,6 +174,7 @@ class LiveAttempt:
                     services=self._services,
                     connection=self._connection,
                     created=self._created,
+                    task=self._task,
                     picked=self.picked,
                     files=self._files,
                     profile=self._profile,
@@ -203,10 +206,9 @@ class LiveAttempt:
         Raises RunConflictError when another run has come to write in the same tree since.
         """
         now = self._services.now()
-        task = task_of(self._created, self.picked.step)
         with transaction(self._connection):
             others = [entry for entry in ledger.live(self._connection, now=now) if entry.run != self._created.run_id]
-            writer = second_writer(others, task, self.picked.tree)
+            writer = second_writer(others, self._task, self.picked.tree)
             if writer is not None:
                 raise RunConflictError(conflict_text(writer, self.picked.tree))
             ledger.book(self._connection, self._booking(now))
@@ -225,7 +227,7 @@ class LiveAttempt:
             kernel=current(),
             model=picked.model,
             expected_minutes=picked.expected_minutes,
-            cwd=self._created.cwd,
+            cwd=self._task.cwd,
             task_file=str(self._files.task),
             out_file=str(self._files.output),
             tree=picked.tree,
@@ -246,7 +248,9 @@ class LiveAttempt:
             )
         if self._profile is None:
             raise WorkerStartError(f"pool {self.picked.pool} is gone", hint="bullswarm pools lists what is there")
-        return prepare(self._services, self._connection, self._created, self.picked, self._files, self._profile)
+        return prepare(
+            self._services, self._connection, self._state, self._task, self.picked, self._files, self._profile
+        )
 
     def _never_started(self, why: str) -> None:
         self._exit = ExitFacts(reason="never-started", start_error=why, started_at=self._services.now())

@@ -23,13 +23,14 @@ from bullswarm_core.pools import Lane, Window
 from bullswarm_core.quota.plan_models import note_plan_refusal
 from bullswarm_core.quota.readings import load_reading
 from bullswarm_core.quota.refusals import note_refusal
+from bullswarm_core.runs.attempt_reading import keep_attempt_reading
 from bullswarm_core.runs.events import AttemptPicked, RunCreated
 from bullswarm_core.runs.folder import AttemptFiles
 from bullswarm_core.runs.harvest import Harvest, harvest
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.snapshots import changes_since
-from bullswarm_core.runs.task import task_of
+from bullswarm_core.runs.task import Task
 from bullswarm_core.runs.verdict_document import EXCERPT_BYTES
 from bullswarm_core.values import dataclass, replace
 from bullswarm_core.wire import iso, to_wire
@@ -66,6 +67,7 @@ class Ended:
     services: Services
     connection: sqlite3.Connection
     created: RunCreated
+    task: Task
     picked: AttemptPicked
     files: AttemptFiles
     profile: PoolProfile | None
@@ -86,6 +88,7 @@ def conclude(ended: Ended) -> Conclusion:
     now = ended.services.now()
     stream = _whole_stream(ended)
     failed = declared_failure(stream, ended.exit)
+    _keep_reading(ended, stream, now)
     reading = load_reading(ended.services.home, ended.picked.pool, now=now)
     reader = Reader(
         written_at=now, signatures=ended.signatures, zone=UTC, horizon=_horizon(reading.windows), failed=failed
@@ -135,6 +138,20 @@ def notice_reader(profile: PoolProfile, *, written_at: datetime) -> Reader:
     return Reader(written_at=written_at, signatures=profile.connector.signatures, zone=UTC)
 
 
+def _keep_reading(ended: Ended, stream: StreamFacts, now: datetime) -> None:
+    if ended.profile is not None and (file := _stream_file(ended)) is not None:
+        services = ended.services
+        keep_attempt_reading(
+            services.home,
+            ended.profile,
+            stream_file=file,
+            stream=stream,
+            ended=ended.exit,
+            environ=services.environ,
+            now=now,
+        )
+
+
 def _horizon(windows: tuple[Window, ...]) -> timedelta:
     """Say how far ahead a reset may lie: a pool with a monthly window may name one weeks away."""
     return _MONTH if any(window.kind == "monthly" for window in windows) else DEFAULT_HORIZON
@@ -166,7 +183,7 @@ def _with_denials(stream: StreamFacts, more: tuple[Denial, ...]) -> StreamFacts:
 def _deliverable(ended: Ended, stream: StreamFacts) -> DeliverableFacts | None:
     facts = changes_since(
         ended.files.before,
-        ended.created.cwd,
+        ended.task.cwd,
         home=ended.services.home,
         environ=dict(ended.services.environ),
         declared=stream.edits,
@@ -177,12 +194,12 @@ def _deliverable(ended: Ended, stream: StreamFacts) -> DeliverableFacts | None:
     overlapped = ended.picked.lane != "analyze" and journal.others_wrote(
         ended.picked.tree, run_id=ended.created.run_id, since=ended.started_at
     )
-    return attribute(facts, cwd=ended.created.cwd, overlapped=overlapped, edits=stream.edits)
+    return attribute(facts, cwd=ended.task.cwd, overlapped=overlapped, edits=stream.edits)
 
 
 def _answer(ended: Ended, stream: StreamFacts) -> Harvest | None:
     """Find and check the typed answer, where the step asks for one and a worker was there to give it."""
-    schema = task_of(ended.created, ended.picked.step).answer
+    schema = ended.task.answer
     if schema is None or ended.exit.reason == "never-started":
         return None
     return harvest(
@@ -261,6 +278,8 @@ def _meta(ended: Ended, stream: StreamFacts, output: str | None) -> dict[str, An
         "tokenSource": "provider-reported" if stream.tokens else "unknown",
         "costUsd": stream.cost_usd,
         "turns": stream.turns,
+        # A refusal before any work is no try of it (seed: refusals at start).
+        "worked": stream.worked,
         "toolCalls": stream.tool_calls,
         "leftoversKilled": exit_.leftovers_killed,
         "confinement": exit_.confinement if exit_.confinement != "none" else ended.launch.get("confinement", "none"),

@@ -80,7 +80,7 @@ class _Engine:
                 return self.state
             for action in next_actions(self.state, now=self.services.now()):
                 if isinstance(action, Start):
-                    self._start(action.step)
+                    self._start(action)
                 elif isinstance(action, TakeOver):
                     self._follow(action)
                 elif isinstance(action, Finish):
@@ -95,10 +95,10 @@ class _Engine:
             assert state is not None, "a state never turns into none"
             self.state = state
 
-    def _start(self, step_id: str) -> None:
-        outcome = pick_pool(self.services, self.connection, self.journal, self.state, step_id)
+    def _start(self, action: Start) -> None:
+        outcome = pick_pool(self.services, self.connection, self.journal, self.state, action.step, action.again)
         if isinstance(outcome, StepUnplaced):
-            self.say(f"{step_id}: {outcome.why}")
+            self.say(f"{action.step}: {outcome.why}")
             return
         self._guarded(outcome, lambda live: live.start())
         self.services.load_changed()
@@ -109,7 +109,7 @@ class _Engine:
 
     def _guarded(self, picked: AttemptPicked, begin: Callable[[LiveAttempt], None]) -> None:
         """Begin an attempt; whatever goes wrong with it is the end of this attempt only, never of the kernel."""
-        live = LiveAttempt(self.services, self.journal, self.connection, self.state.created, picked, self.folder)
+        live = LiveAttempt(self.services, self.journal, self.connection, self.state, picked, self.folder)
         self.live[picked.step] = live
         try:
             if self.state.stop_requested is not None:

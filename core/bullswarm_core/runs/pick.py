@@ -16,12 +16,14 @@ from bullswarm_core.quota.learned import Rates, learned_rates
 from bullswarm_core.quota.supposed import SupposedMeter
 from bullswarm_core.routing import Decision, decide
 from bullswarm_core.runs.events import AttemptPicked, StepUnplaced
+from bullswarm_core.runs.failure_rule import NextTry
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.probe import is_probed, probe
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.runs.task import Task, task_of
+from bullswarm_core.runs.step_task import step_tasks
+from bullswarm_core.runs.task import Task
 from bullswarm_core.settings import Settings
 from bullswarm_core.values import dataclass, field, replace
 from bullswarm_core.workers.identity import current
@@ -101,21 +103,77 @@ def choose(
 
 
 def pick_pool(
-    services: Services, connection: sqlite3.Connection, journal: Journal, state: RunState, step_id: str
+    services: Services,
+    connection: sqlite3.Connection,
+    journal: Journal,
+    state: RunState,
+    step_id: str,
+    again: NextTry | None = None,
 ) -> AttemptPicked | StepUnplaced:
-    """Pick and book a pool for the step's next attempt, or record why there is none; both are in the journal afterwards."""
-    task = task_of(state.created, step_id)
-    tree = tree_of(task.cwd)
+    """Pick and book a pool for the step's next attempt, or record why there is none; both are in the journal afterwards.
+
+    ``again`` is what the failure rule asks of an attempt that follows a failed one.
+    """
     view = look(services, connection, write_cache=True)
-    probes = _probed(view, connection, state, task)
+    sharing = _sharing_sign_in(services, again)
+    tasks = step_tasks(state, step_id, again, sharing=sharing)
+    probes = _probed(view, connection, state, tasks[0]) if tasks else {}
     with transaction(connection):
         bookings = ledger.live(connection, now=view.now)
-        refusal = _refuse_second_writer(bookings, task, tree) or _refuse_above_total(view, journal, state)
-        outcome = refusal or _pick(view, connection, state, step_id, task, tree, bookings, probes)
-        if isinstance(outcome, str):
-            outcome = StepUnplaced(step=step_id, why=outcome, failure_kind="ownership-conflict")
+        outcome: AttemptPicked | StepUnplaced = _nothing_left(state, step_id)
+        for task in tasks:
+            outcome = _placed(view, connection, journal, state, step_id, task, bookings, probes)
+            if isinstance(outcome, AttemptPicked):
+                outcome = replace(outcome, retry_how=again.how if again else None)
+                break
+        if isinstance(outcome, StepUnplaced) and again is not None:
+            outcome = _no_retry(state, outcome)
         journal.append(state.created.run_id, [outcome], at=view.now)
     return outcome
+
+
+def _placed(
+    view: View,
+    connection: sqlite3.Connection,
+    journal: Journal,
+    state: RunState,
+    step_id: str,
+    task: Task,
+    bookings: list[Booking],
+    probes: Mapping[str, str],
+) -> AttemptPicked | StepUnplaced:
+    tree = tree_of(task.cwd)
+    others = [booking for booking in bookings if booking.run != state.created.run_id]
+    if refusal := _refuse_second_writer(others, task, tree):
+        return StepUnplaced(step=step_id, why=refusal, failure_kind="ownership-conflict")
+    if above := _refuse_above_total(view, journal, state, step_id):
+        return above
+    return _pick(view, connection, state, step_id, task, tree, bookings, probes)
+
+
+def _nothing_left(state: RunState, step_id: str) -> StepUnplaced:
+    """Say that a step's route names only pools that are out of the question by what happened before."""
+    route = state.program.step(step_id).route
+    named = ", ".join((*route.use_pools, *route.use_providers)) or "its pool"
+    why = f"no eligible pool: the route of {step_id} allows only {named}, which it is to be kept from now"
+    return StepUnplaced(step=step_id, why=why, failure_kind="unavailable")
+
+
+def _no_retry(state: RunState, unplaced: StepUnplaced) -> StepUnplaced:
+    """Seed: a retry that finds no free pool keeps its own failure and ends its why with the reasons."""
+    failed = state.steps[unplaced.step].counted[-1].finished
+    assert failed is not None, "a try follows only an attempt that has ended"
+    why = f"{failed.why} · no retry: {unplaced.why}"
+    return replace(unplaced, why=why, failure_kind=failed.failure_kind or unplaced.failure_kind)
+
+
+def _sharing_sign_in(services: Services, again: NextTry | None) -> list[str]:
+    """Return the pools that share a sign-in with those that the next try must avoid for it (seed: credentialGroup)."""
+    if again is None or not again.avoid_group_of:
+        return []
+    profiles = services.load_profiles()
+    groups = {each.connector.credential_group for each in profiles if each.id in again.avoid_group_of} - {None}
+    return [each.id for each in profiles if each.connector.credential_group in groups]
 
 
 def _probed(view: View, connection: sqlite3.Connection, state: RunState, task: Task) -> dict[str, str]:
@@ -158,13 +216,13 @@ def _refuse_second_writer(bookings: list[Booking], task: Task, tree: str) -> str
     return conflict_text(booking, tree) if booking else None
 
 
-def _refuse_above_total(view: View, journal: Journal, state: RunState) -> StepUnplaced | None:
+def _refuse_above_total(view: View, journal: Journal, state: RunState, step_id: str) -> StepUnplaced | None:
     root = state.created.root or state.created.run_id
     starts, limit = journal.starts_under(root), view.settings.total_limit
     if starts < limit:
         return None
     why = f"{starts} workers were started under root task {root}, and config.totalLimit is {limit}: raise it in state.json"
-    return StepUnplaced(step=next(iter(state.steps)), why=why, failure_kind="runtime")
+    return StepUnplaced(step=step_id, why=why, failure_kind="runtime")
 
 
 def _pick(
@@ -221,6 +279,7 @@ def _pick(
         rung_source=rung.source,
         shared_tree=task.shared_tree,
         expected_minutes=expected.minutes,
+        generation=state.steps[step_id].generation,
     )
 
 

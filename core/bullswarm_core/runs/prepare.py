@@ -16,7 +16,8 @@ from bullswarm_core.runs.folder import AttemptFiles, RunFolder
 from bullswarm_core.runs.harvest import remove_draft, writes
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.snapshots import remember
-from bullswarm_core.runs.task import RUN_STEP, Task, task_of
+from bullswarm_core.runs.state import RunState
+from bullswarm_core.runs.task import RUN_STEP, Task
 from bullswarm_core.runs.task_text import answer_rules, task_text
 from bullswarm_core.settings import PoolChoice, Settings
 from bullswarm_core.values import dataclass
@@ -56,13 +57,13 @@ class Preparation:
 def prepare(
     services: Services,
     connection: sqlite3.Connection,
-    created: RunCreated,
+    state: RunState,
+    task: Task,
     picked: AttemptPicked,
     files: AttemptFiles,
     profile: PoolProfile,
 ) -> Preparation:
     """Write the task, remember the tree, and plan the launch of an attempt. Raises BullswarmError when it can't start."""
-    task = task_of(created, picked.step)
     choice = Settings.load(services.home).pool(picked.pool)
     make_folder(files.private_tmp)
     text = task_text(
@@ -77,7 +78,7 @@ def prepare(
     plan = _plan(services, profile, choice, task, rung, files)
     remember(files.before, task.cwd, home=services.home, environ=plan.environment)
     clocks = _clocks(services, connection, picked, profile, task)
-    return Preparation(plan=plan, spec=_spec(created, picked, files, plan, clocks), sandbox=choice.sandbox)
+    return Preparation(plan=plan, spec=_spec(state.created, picked, files, plan, clocks), sandbox=choice.sandbox)
 
 
 def preview(services: Services, settings: Settings, task: Task, decision: Decision) -> str:

@@ -24,7 +24,8 @@ class Task:
 
     ``timeout_sec`` is the wall clock, None for none; ``shared_tree`` allows a second writer in the same tree;
     ``independent_of`` names earlier work whose providers are avoided, for the record (the avoiding is in the filters).
-    ``answer`` is the JSON Schema of a typed answer, checked by `judging.answer_schema` where it came in.
+    ``answer`` is the JSON Schema of a typed answer, checked by `judging.answer_schema` where it came in. ``workflow`` marks
+    the step of a program, ``pin_reason`` says who pinned ``pool``.
     """
 
     prompt: str
@@ -43,6 +44,8 @@ class Task:
     timeout_sec: float | None = None
     shared_tree: bool = False
     answer: Mapping[str, Any] | None = None
+    workflow: bool = False
+    pin_reason: str | None = None
 
     def __post_init__(self) -> None:
         if not self.prompt.strip():
@@ -98,9 +101,10 @@ class Task:
             use_providers=self.use_providers,
             avoid_providers=self.avoid_providers,
             pin=self.pool,
-            pin_reason="--pool" if self.pool else None,
+            pin_reason=(self.pin_reason or "--pool") if self.pool else None,
             caller=caller,
             candidate_minutes=candidate_minutes,
+            workflow=self.workflow,
         )
 
 
