@@ -14,6 +14,10 @@ from bullswarm_core.judging.answer_json import compact
 from bullswarm_core.judging.answer_schema import asserted, place_text, subschemas
 from bullswarm_core.values import dataclass
 
+# OpenAI's strict mode has taken 5 levels from its first day; more of them later.
+_MOST_LEVELS = 5
+_LEVELS = frozenset({"properties", "items"})
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerSchema:
@@ -43,6 +47,8 @@ def why_not_passed(schema: Mapping[str, Any], rule: StructuredOutput) -> str | N
         unknown = [keyword for keyword in inner if rule.keywords is not None and keyword not in rule.keywords]
         if unknown:
             return f"it takes no {unknown[0]}, as at {place_text(place)}"
+        if rule.closed_objects and sum(token in _LEVELS for token in place) > _MOST_LEVELS:
+            return f"it takes at most {_MOST_LEVELS} levels, and not {place_text(place)}"
         if rule.closed_objects and (open_how := _open(inner)):
             return f"{open_how}, and not at {place_text(place)}"
     size = len(compact(kept).encode())
@@ -55,7 +61,9 @@ def _open(schema: Mapping[str, Any]) -> str | None:
     """Return what a schema lacks for a model that is held to it word by word (OpenAI's strict mode)."""
     kind = schema.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
-    if not schema.keys() & {"type", "enum", "const", "anyOf", "$ref"}:
+    if "$ref" in schema and len(schema) > 1:
+        return "it wants a $ref to stand alone"
+    if not schema.keys() & {"type", "anyOf", "$ref"}:
         return "it wants a type everywhere"
     if "object" in kinds or "properties" in schema:
         if schema.get("additionalProperties") is not False:

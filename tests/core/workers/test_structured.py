@@ -32,6 +32,13 @@ def with_ok(schema: Any) -> dict[str, Any]:
     return {**CLOSED, "properties": {**CLOSED["properties"], "ok": schema}}
 
 
+def rows(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "null"}
+    for _ in range(levels):
+        schema = {"type": "array", "items": schema}
+    return schema
+
+
 def connector(folder: str, **launch: Any) -> dict[str, Any]:
     data: dict[str, Any] = json.loads((PROVIDERS / folder / "connector.json").read_text(encoding="utf-8"))
     return {**data, "launch": {**data["launch"], **launch}}
@@ -78,6 +85,16 @@ def test_a_closed_object_is_taken_by_both(folder: str) -> None:
         (with_ok(True), None, "it takes no true or false for a schema, as at #/properties/ok"),
         (with_ok({}), None, "it wants a type everywhere, and not at #/properties/ok"),
         (with_ok({"type": ["array", "null"]}), None, "it wants the items of each array, and not at #/properties/ok"),
+        (
+            with_ok({"$ref": "#/$defs/row", "description": "a row"}),
+            None,
+            "it wants a $ref to stand alone, and not at #/properties/ok",
+        ),
+        (
+            with_ok(rows(5)), None,
+            "it takes at most 5 levels, and not #/properties/ok/items/items/items/items/items",
+        ),
+        (with_ok(rows(4)), None, None),
         (
             {**CLOSED, "description": "x" * 70_000},
             "it takes at most 16384 bytes, and this schema has 70244",
@@ -167,7 +184,7 @@ def objects(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 @given(schema=objects(st.recursive(leaves, objects, max_leaves=6)))
 def test_what_codex_is_given_is_closed_everywhere(schema: dict[str, Any]) -> None:
     def closed(node: Any) -> bool:
-        if not isinstance(node, dict) or not node:
+        if not isinstance(node, dict) or "type" not in node:
             return False
         if "properties" not in node:
             return node.get("type") != "array"
