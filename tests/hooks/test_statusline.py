@@ -20,6 +20,7 @@ from bullswarm_core.fast.moments import iso_of
 from bullswarm_core.fast.rate_limits import merged_meter, windows_in
 from bullswarm_core.home import Home
 from bullswarm_core.pools import Window
+from bullswarm_core.quota.lease import meter_lock
 from bullswarm_core.quota.readings import Refusal, load_reading, reading_from, write_reading
 
 NOW = 1_796_000_000.0
@@ -187,11 +188,32 @@ def test_other_windows_keys_and_a_refusal_stay() -> None:
     old["windows"] += [scoped, monthly]
     new = merged_meter(old, windows(11, 21), pool="p", now=NOW)
     assert new is not None and new["refusal"] == refusal and new["more"] == {"x": 1}
-    assert (
-        scoped in new["windows"]
-        and monthly in new["windows"]
-        and used(new) == {"5h": 11, "weekly": 21, "monthly": 90.0}
-    )
+    assert used(new) == {"5h": 11, "weekly": 21, "monthly": 90.0} and new["readBy"] == "status line"
+    # What was not told again is as old as it was.
+    assert new["windows"][2:] == [
+        {**scoped, "capturedAt": old["capturedAt"]},
+        {**monthly, "capturedAt": old["capturedAt"]},
+    ]
+    again = merged_meter(new, windows(12, 22), pool="p", now=NOW + 300)
+    assert again is not None and again["windows"][2:] == new["windows"][2:]
+
+
+def test_a_window_that_has_ended_leaves_the_file() -> None:
+    old = meter_of(windows(10, 20, seven_in=60), age=100)
+    told = windows(11, 5, seven_in=-1)
+    assert [entry["kind"] for entry in told] == ["5h"]
+    new = merged_meter(old, told, pool="p", now=NOW + 61)
+    assert new is not None and [entry["kind"] for entry in new["windows"]] == ["5h"]
+
+
+def test_a_writer_that_is_at_work_is_not_waited_for(home: Home) -> None:
+    given_bytes = json.dumps(status(now=time.time())).encode()
+    with meter_lock(home, "claude-code"):
+        done = show(given_bytes)
+        assert (done.returncode, done.stderr) == (0, b"") and done.stdout.startswith(b"me 5h 41%")
+        assert not home.meter_file("claude-code").exists()
+    show(given_bytes)
+    assert home.meter_file("claude-code").exists()
 
 
 def test_a_meter_file_of_the_server_is_understood(tmp_path: Path) -> None:

@@ -98,3 +98,27 @@ def write_private(path: str, value: Any) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+class lock_at_once:  # noqa: N801 - used as a function, and contextlib costs a millisecond
+    """Hold the operating system's lock on ``path`` for a ``with`` block, if nobody holds it now; gives whether it was had.
+
+    Raises OSError where there can be no such file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> bool:
+        import fcntl
+
+        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+        self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._handle)

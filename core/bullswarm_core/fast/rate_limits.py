@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = "bullswarm.meter.v1"
 # The names in the status line's JSON (measured, 2.1.332), our kinds, and the windows' lengths in seconds.
 _WINDOWS = (("five_hour", "5h", 5 * 3600), ("seven_day", "weekly", 7 * 86400))
+READ_BY = "status line"
 REFRESH_SEC = 60.0
 # The same reset is told with a second more or less from one answer to the next.
 _SAME_RESET_SEC = 120.0
@@ -33,7 +34,7 @@ def windows_in(status: object, *, now: float) -> list[dict[str, Any]]:
         if used is None or used < 0 or reset is None or not now < reset <= now + length + _SAME_RESET_SEC:
             continue
         found.append(
-            {"kind": kind, "usedPct": used, "resetsAt": iso_of(reset), "lengthSec": float(length), "scope": None,
+            {"kind": kind, "usedPct": used, "resetsAt": iso_of(round(reset)), "lengthSec": float(length), "scope": None,
              "source": "live", "resetSource": "provider"}
         )  # fmt: skip
     return found
@@ -42,8 +43,9 @@ def windows_in(status: object, *, now: float) -> list[dict[str, Any]]:
 def merged_meter(meter: object, told: list[dict[str, Any]], *, pool: str, now: float) -> dict[str, Any] | None:
     """Return the meter file with the windows of ``told`` in it, or None when it says the same and is young enough.
 
-    Other windows and keys stay. A session that was idle tells old numbers, and a window only fills until its reset: where
-    the file knows a higher use of the same window, or a window that is newer, that one stays.
+    Other windows and keys stay, each window with the time at which it was read; one that has ended goes. A session that was
+    idle tells old numbers, and a window only fills until its reset: where the file knows a higher use of the same window, or a
+    window that is newer, that one stays. For the same reason a refusal outlasts what is told here.
     """
     document = dict(meter) if isinstance(meter, dict) and meter.get("schemaVersion") == SCHEMA_VERSION else {}
     listed = document.get("windows")
@@ -54,15 +56,26 @@ def merged_meter(meter: object, told: list[dict[str, Any]], *, pool: str, now: f
     if not newer or (young and all(any(_same(old, entry) for old in known) for entry in newer)):
         return None
     kinds = {entry["kind"] for entry in newer}
-    others = [entry for entry in known if entry.get("kind") not in kinds or entry.get("scope")]
+    others = [entry for entry in known if (entry.get("kind") not in kinds or entry.get("scope")) and _lasts(entry, now)]
     return {
         "refusal": None,
         **document,
         "schemaVersion": SCHEMA_VERSION,
         "pool": pool,
         "capturedAt": iso_of(now),
-        "windows": [*newer, *others],
+        "readBy": READ_BY,
+        "windows": [*newer, *(_dated(entry, document.get("capturedAt")) for entry in others)],
     }
+
+
+def _lasts(entry: dict[str, Any], now: float) -> bool:
+    reset = epoch_of(entry.get("resetsAt"))
+    return reset is None or reset > now
+
+
+def _dated(entry: dict[str, Any], captured_at: Any) -> dict[str, Any]:
+    """Give a window that wasn't told again the time at which it was."""
+    return entry if "capturedAt" in entry or not isinstance(captured_at, str) else {**entry, "capturedAt": captured_at}
 
 
 def _outdoes(old: dict[str, Any], new: dict[str, Any]) -> bool:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from bullswarm_core.pools import Window, WindowKind
 from bullswarm_core.quota.ladder import CLOCK_TOLERANCE, STALE
+from bullswarm_core.quota.readings import Refusal
 from bullswarm_core.values import replace
 
 CLOSE = timedelta(seconds=120)
@@ -19,6 +20,9 @@ ROUNDING_PCT = 1.0
 """Some sources round to whole percents: a fall of this much is none."""
 LARGEST_RISE_PCT = 25.0
 """More than this in two minutes is no work but a contradiction: it would fill a 5-hour window in eight."""
+
+OUTLASTS = timedelta(minutes=5)
+"""A reading this soon after a refusal may not know of it yet (seen: refused at 70 % shown); a later one refutes it."""
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _Key = tuple[WindowKind, str | None]
@@ -136,3 +140,32 @@ def _is_one_reading(one: Window, other: Window) -> bool:
 def _pair(known: Sequence[Window], later: Window) -> list[Window]:
     worst = max(known, key=lambda one: one.used_pct or 0.0)
     return [replace(worst, unstable=True), replace(later, unstable=True)]
+
+
+def refusal_left(
+    refusal: Refusal | None, told: Iterable[Window], *, now: datetime, whole: bool = False
+) -> Refusal | None:
+    """Return the refusal marker that is left after ``told`` was read, or None.
+
+    It goes with its reset, and with a later reading of its window; one of an account's own windows goes with any later reading
+    of the ``whole`` account. Later is 5 minutes after the refusal, or any time after it where the reading tells of the next
+    window or itself shows this one as full.
+    """
+    if refusal is None or (refusal.resets_at is not None and refusal.resets_at <= now):
+        return None
+    for window in told:
+        if window.used_pct is None or window.scope != refusal.scope or window.source == "refusal":
+            continue
+        if (window.kind == refusal.kind or (whole and refusal.scope is None)) and _refutes(window, refusal, now):
+            return None
+    return refusal
+
+
+def _refutes(window: Window, refusal: Refusal, now: datetime) -> bool:
+    taken = _taken(window, now)
+    if taken - refusal.captured_at >= OUTLASTS:
+        return True
+    if taken <= refusal.captured_at or window.kind != refusal.kind or window.resets_at is None:
+        return False
+    is_next = refusal.resets_at is not None and window.resets_at - refusal.resets_at > OUTLASTS
+    return is_next or (window.used_pct or 0.0) >= 100.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast, get_args
 
 from bullswarm_core.errors import StateError
@@ -24,6 +24,7 @@ SCHEMA_VERSION = "bullswarm.meter.v1"
 REFUSED_PCT = 100.0
 # Reference: a window this full is the one that a usage limit speaks of, when the notice names none.
 QUOTA_METER_SPENT_PCT = 95.0
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _LENGTHS: tuple[tuple[WindowKind, timedelta], ...] = (
     ("5h", timedelta(hours=5)),
     ("daily", timedelta(hours=24)),
@@ -59,7 +60,8 @@ class Reading:
     """What is known of a pool's quota. ``problem`` says why something in the meter file could not be used.
 
     ``checked_at`` is when a source last told all windows at once, ``read_by`` which one told the newest; ``overage`` True says
-    that work beyond the included quota would be billed. ``hold`` is the last attempt to read the meter, if it failed.
+    that work beyond the included quota would be billed. ``hold`` is the last attempt to read the meter, if it failed. A
+    ``refusal`` stands among the windows, too, as newer than all of them: who stores a reading that refutes it takes it out.
     """
 
     captured_at: datetime | None = None
@@ -70,14 +72,7 @@ class Reading:
     plan: str | None = None
     overage: bool | None = None
     hold: Hold | None = None
-
-    @property
-    def refusal(self) -> Refusal | None:
-        """The marker that stands beside the windows, or None."""
-        for window in self.windows:
-            if window.source == "refusal" and window.captured_at is not None:
-                return Refusal(window.kind, window.captured_at, window.resets_at, window.reset_source, window.scope)
-        return None
+    refusal: Refusal | None = None
 
 
 def load_reading(home: Home, pool_id: str, *, now: datetime) -> Reading:
@@ -122,11 +117,9 @@ def reading_from(document: Any, *, now: datetime) -> Reading:
         window = _window(entry, f"windows[{number}]", captured_at, now, problems)
         if window is not None:
             windows.append(window)
-    refusal = document.get("refusal")
+    refusal = _refusal(document.get("refusal"), captured_at, problems)
     if refusal is not None:
-        window = _refusal_window(refusal, captured_at, problems)
-        if window is not None:
-            windows.append(window)
+        windows.append(_in_force(refusal, windows))
     overage = document.get("overage")
     return Reading(
         captured_at,
@@ -136,7 +129,13 @@ def reading_from(document: Any, *, now: datetime) -> Reading:
         read_by=_text(document.get("readBy")),
         plan=_text(document.get("plan")),
         overage=overage if isinstance(overage, bool) else None,
+        refusal=refusal,
     )
+
+
+def _in_force(refusal: Refusal, windows: Iterable[Window]) -> Window:
+    times = [window.captured_at for window in windows if window.captured_at is not None]
+    return replace(refusal.window(), captured_at=max(times, default=refusal.captured_at))
 
 
 def write_reading(
@@ -294,20 +293,19 @@ def _reset_source(value: Any, resets_at: datetime | None) -> ResetSource | None:
     return cast(ResetSource, value) if value in get_args(ResetSource) else "provider"
 
 
-def _refusal_window(entry: Any, captured_at: datetime | None, problems: list[str]) -> Window | None:
+def _refusal(entry: Any, captured_at: datetime | None, problems: list[str]) -> Refusal | None:
+    if entry is None:
+        return None
     if not isinstance(entry, dict) or entry.get("kind") not in WINDOW_KINDS:
         problems.append("refusal is not an object with the kind of a window")
         return None
-    resets_at = _moment(entry.get("resetsAt"), "refusal.resetsAt", problems)
-    return Window(
-        kind=entry["kind"],
-        used_pct=REFUSED_PCT,
-        resets_at=resets_at,
-        source="refusal",
-        captured_at=_moment(entry.get("capturedAt"), "refusal.capturedAt", problems) or captured_at,
+    return Refusal(
+        entry["kind"],
+        _moment(entry.get("capturedAt"), "refusal.capturedAt", problems) or captured_at or _LONG_AGO,
+        _moment(entry.get("resetsAt"), "refusal.resetsAt", problems),
         # Without a word on where the reset comes from it is a guess, and a guess keeps nothing out.
-        reset_source=entry["resetSource"] if entry.get("resetSource") in get_args(ResetSource) else "guessed",
-        scope=_text(entry.get("scope")),
+        entry["resetSource"] if entry.get("resetSource") in get_args(ResetSource) else "guessed",
+        _text(entry.get("scope")),
     )
 
 

@@ -11,7 +11,7 @@ import sys
 import time
 
 from bullswarm_core.fast import hook_state
-from bullswarm_core.fast.files import file_name_of, home_folder, read_json, write_private
+from bullswarm_core.fast.files import file_name_of, home_folder, lock_at_once, read_json, write_private
 from bullswarm_core.fast.moments import span
 from bullswarm_core.fast.pool_text import shown, use_text
 from bullswarm_core.fast.rate_limits import merged_meter, windows_in
@@ -87,13 +87,19 @@ def line(state: HookState, own: Pool | None, told: list[dict[str, Any]], *, now:
 
 
 def keep(environ: Mapping[str, str], pool: str, told: list[dict[str, Any]], *, now: float) -> bool:
-    """Store what the session told as its pool's reading; tell whether the file had to be written."""
-    path = f"{home_folder(environ)}/meters/{file_name_of(pool)}.json"
-    meter = merged_meter(read_json(path), told, pool=pool, now=now)
-    if meter is None:
+    """Store what the session told as its pool's reading; tell whether the file had to be written.
+
+    While another process rewrites the file nothing is stored: the session tells it again within seconds.
+    """
+    folder, name = f"{home_folder(environ)}/meters", file_name_of(pool)
+    path = f"{folder}/{name}.json"
+    if merged_meter(read_json(path), told, pool=pool, now=now) is None:
         return False
-    write_private(path, meter)
-    return True
+    with lock_at_once(f"{folder}/locks/{name}.lock") as alone:
+        meter = merged_meter(read_json(path), told, pool=pool, now=now) if alone else None
+        if meter is not None:
+            write_private(path, meter)
+    return meter is not None
 
 
 def _part(pool: Pool, now: float) -> str:
