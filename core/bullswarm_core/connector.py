@@ -80,10 +80,14 @@ class Signatures:
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """What is known about the models whose name matches the pattern ``match`` (searched, not anchored)."""
+    """What is known about the models whose name matches the pattern ``match`` (searched, not anchored).
+
+    ``tier`` is the effort tier that their vendor makes them for; None says nothing.
+    """
 
     match: str
     free: bool = False
+    tier: Effort | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +210,14 @@ def is_free(connector: Connector, model: str | None) -> bool:
     return model is not None and any(p.free and re.search(p.match, model) for p in connector.model_profiles)
 
 
+def made_for(connector: Connector, model: str) -> Effort | None:
+    """Return the effort tier that a model is made for, as the first profile that matches its name says."""
+    import re
+
+    found = (p.tier for p in connector.model_profiles if p.tier is not None and re.search(p.match, model))
+    return next(found, None)
+
+
 def connector_from_json(data: Mapping[str, Any], *, folder: str = "", origin: Any = "packaged") -> Connector:
     """Build a connector from the content of a valid connector.json; KeyError or TypeError when it is not valid."""
     subscription = data.get("subscription") or {}
@@ -237,7 +249,7 @@ def connector_from_json(data: Mapping[str, Any], *, folder: str = "", origin: An
             *(tuple(p.lower() for p in signatures.get(k, ())) for k in ("auth", "quota", "throttle", "modelNotInPlan"))
         ),
         tiers=_tiers(data.get("tiers")),
-        model_profiles=tuple(ModelProfile(p["match"], p.get("free", False)) for p in profiles),
+        model_profiles=tuple(ModelProfile(p["match"], p.get("free", False), p.get("tier")) for p in profiles),
         folder=folder,
         origin=origin,
     )

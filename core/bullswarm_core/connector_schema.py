@@ -173,6 +173,7 @@ class TierPart(_Part):
 class ModelProfilePart(_Part):
     match: Pattern
     free: bool = False
+    tier: TierName | None = None
 
 
 class ConnectorPart(_Part):

@@ -134,7 +134,8 @@ class Reader:
         """Read ``{pool: [models]}``; a plain list (the reference program's) speaks of no pool."""
         if isinstance(value, list):
             return {}
-        return {pool: self.names(models, f"{place}.{pool}") for pool, models in self.mapping(value, place).items()}
+        found = {pool: self.names(models, f"{place}.{pool}") for pool, models in self.mapping(value, place).items()}
+        return {pool: models for pool, models in found.items() if models}
 
     def reasoning(self, strategy: Mapping[str, Any]) -> ReasoningLayers:
         place = "strategy.reasoning"
@@ -143,7 +144,11 @@ class Reader:
         return ReasoningLayers(
             tiers=self.levels(layers.get("tiers"), f"{place}.tiers"),
             pools=self._levels_by_name(layers.get("pools"), f"{place}.pools"),
-            models={pool: self._levels_by_name(entry, f"{place}.models.{pool}") for pool, entry in models.items()},
+            models={
+                pool: found
+                for pool, entry in models.items()
+                if (found := self._levels_by_name(entry, f"{place}.models.{pool}"))
+            },
             recommended=self._levels_by_name(strategy.get("recommendedReasoning"), "strategy.recommendedReasoning"),
         )
 
@@ -158,7 +163,8 @@ class Reader:
         return found
 
     def _levels_by_name(self, value: Any, place: str) -> dict[str, Mapping[Effort, str]]:
-        return {name: self.levels(entry, f"{place}.{name}") for name, entry in self.mapping(value, place).items()}
+        found = {name: self.levels(entry, f"{place}.{name}") for name, entry in self.mapping(value, place).items()}
+        return {name: levels for name, levels in found.items() if levels}
 
     def rungs(self, strategy: Mapping[str, Any]) -> dict[str, Mapping[Effort, RungChoice]]:
         found: dict[str, dict[Effort, RungChoice]] = {}

@@ -7,16 +7,29 @@ from typing import Any
 
 from bullswarm_core.connector import NO_REASONING, PoolProfile
 from bullswarm_core.labels import Labels
-from bullswarm_core.pools import EFFORTS
-from bullswarm_core.settings import DEFAULT_POLICY, RungChoice, Settings, Subscription
+from bullswarm_core.pools import EFFORTS, Effort
+from bullswarm_core.quota.plan_models import PlanRefusal, PlanRefusals
+from bullswarm_core.reasoning import Layer, Level, level_of
+from bullswarm_core.settings import DEFAULT_POLICY, ReasoningLayers, RungChoice, Settings, Subscription
+from bullswarm_core.settings_values import NOTHING
 from bullswarm_core.wire import iso
 from bullswarm_server.displays.text import one_line
 
 SCHEMA_VERSION = "bullswarm.strategy.v1"
+_NO_MODEL = "no model, the pool is left out"
+_SET_BY: Mapping[Layer, str] = {
+    "connector": " (its connector's)",
+    "tier": " (yours for the tier)",
+    "pool": " (yours for the pool)",
+    "recommended": " (recommended)",
+}
 
 
-def document(settings: Settings) -> dict[str, Any]:
-    """Return the decisions as one JSON document; pools by id."""
+def document(settings: Settings, refusals: PlanRefusals = NOTHING) -> dict[str, Any]:
+    """Return the decisions as one JSON document; pools by id.
+
+    `strategy configure` takes the same document; there ``configured`` and ``modelsNotInPlan`` are only read past.
+    """
     return {
         "schemaVersion": SCHEMA_VERSION,
         "configured": settings.configured,
@@ -45,7 +58,19 @@ def document(settings: Settings) -> dict[str, Any]:
             }
             for pool_id, plan in settings.subscriptions.items()
         },
+        "reasoning": {
+            "tiers": dict(settings.reasoning.tiers),
+            "pools": _plain(settings.reasoning.pools),
+            "models": {pool: _plain(models) for pool, models in settings.reasoning.models.items()},
+        },
+        "recommendedReasoning": _plain(settings.reasoning.recommended),
         "excludedModels": sorted(settings.excluded_models),
+        "disabledModels": {pool: sorted(models) for pool, models in settings.disabled_models.items()},
+        "modelsNotInPlan": [
+            {"pool": each.pool, "model": each.model, "at": iso(each.at), "why": each.why, "wayBack": each.way_back}
+            for models in refusals.values()
+            for each in models.values()
+        ],
         "config": {
             "depthLimit": settings.depth_limit,
             "totalLimit": settings.total_limit,
@@ -55,7 +80,9 @@ def document(settings: Settings) -> dict[str, Any]:
     }
 
 
-def lines(settings: Settings, labels: Labels, profiles: Mapping[str, PoolProfile]) -> list[str]:
+def lines(
+    settings: Settings, labels: Labels, profiles: Mapping[str, PoolProfile], refusals: PlanRefusals = NOTHING
+) -> list[str]:
     """Return the decisions as lines for people, in the order in which routing asks for them.
 
     ``profiles`` are the pools of this machine by id: where a rung names no reasoning level, theirs is in force.
@@ -67,15 +94,25 @@ def lines(settings: Settings, labels: Labels, profiles: Mapping[str, PoolProfile
         billing = " allow-billing" if choice.billing_granted else ""
         found.append(f"pool {labels.shown(pool_id)} {state} sandbox={choice.sandbox}{inherits}{billing}")
     for pool_id, rungs in sorted(settings.rungs.items()):
-        levels = connector_levels(profiles.get(pool_id))
-        found += [
-            f"rung {labels.shown(pool_id)} {tier}: {_rung_words(rungs.get(tier), levels.get(tier))}" for tier in EFFORTS
-        ]
+        connector = connector_levels(profiles.get(pool_id))
+        for tier in EFFORTS:
+            rung = rungs.get(tier)
+            words = _rung_words(rung, rung_level(pool_id, tier, rung, settings, connector)) if rung else _NO_MODEL
+            found.append(f"rung {labels.shown(pool_id)} {tier}: {words}")
     for tier, assigned in settings.assignments.items():
         found.append(f"assigned {tier}: {labels.shown(assigned.pool)} {assigned.model or ''}".rstrip())
     for pool_id, plan in sorted(settings.subscriptions.items()):
         found.append(f"subscription {labels.shown(pool_id)} {_subscription_words(plan)}")
+    found += _reasoning_lines(settings.reasoning, labels)
     found += [f"excluded model {model}" for model in sorted(settings.excluded_models)]
+    for pool_id, models in sorted(settings.disabled_models.items()):
+        found += [f"turned off on {labels.shown(pool_id)}: model {model}" for model in sorted(models)]
+    for pool_id, refused in sorted(refusals.items()):
+        shown = labels.shown(pool_id)
+        found += [
+            f"not in the plan of {shown}: model {each.model}, {labels.in_text(_refusal(each))}"
+            for each in refused.values()
+        ]
     found = found or ["you decided nothing yet: each pool that is found may take work, with its CLI's default model"]
     return [one_line(line) for line in [*found, *_limits(settings)]]
 
@@ -93,16 +130,50 @@ def _limits(settings: Settings) -> list[str]:
     ]
 
 
-def connector_levels(profile: PoolProfile | None) -> dict[str, str | None]:
+def connector_levels(profile: PoolProfile | None) -> dict[Effort, str | None]:
     """Return the reasoning level by tier that a pool's connector sets; nothing for a pool that isn't there."""
     return {tier: rung.reasoning for tier, rung in profile.connector.tiers.items()} if profile else {}
 
 
-def reasoning_words(chosen: str | None, connector: str | None) -> str:
-    """Say which reasoning level is in force: the person's, else the connector's, else none."""
-    if chosen == NO_REASONING:
+def rung_level(
+    pool_id: str, tier: Effort, rung: RungChoice | None, settings: Settings, connector: Mapping[Effort, str | None]
+) -> Level:
+    """Return the reasoning level with which a rung of the person's runs (None: the connector's rung)."""
+    return level_of(
+        tier,
+        pool=pool_id,
+        model=rung.model if rung else None,
+        layers=settings.reasoning,
+        rung=rung.reasoning if rung else None,
+        connector=connector.get(tier),
+    )
+
+
+def level_words(level: Level) -> str:
+    """Say which reasoning level is in force and who set it, where it was not set beside the model itself."""
+    if level.level is None or level.level == NO_REASONING:
         return "none passed"
-    return chosen or (f"{connector} (its connector's)" if connector else "none passed")
+    return level.level + _SET_BY.get(level.layer, "")
+
+
+def _reasoning_lines(layers: ReasoningLayers, labels: Labels) -> list[str]:
+    found = [f"reasoning {tier}: {level}" for tier, level in layers.tiers.items()]
+    for pool, levels in sorted(layers.pools.items()):
+        found += [f"reasoning {labels.shown(pool)} {tier}: {level}" for tier, level in levels.items()]
+    for pool, models in sorted(layers.models.items()):
+        for model, levels in sorted(models.items()):
+            found += [f"reasoning {labels.shown(pool)} {model} {tier}: {level}" for tier, level in levels.items()]
+    for pool, levels in sorted(layers.recommended.items()):
+        found += [f"recommended reasoning {labels.shown(pool)} {tier}: {level}" for tier, level in levels.items()]
+    return found
+
+
+def _refusal(refusal: PlanRefusal) -> str:
+    return f"since {iso(refusal.at)} (“{refusal.why}”) · {refusal.way_back} tries it again"
+
+
+def _plain(levels: Mapping[str, Mapping[Effort, str]]) -> dict[str, dict[Effort, str]]:
+    return {name: dict(entry) for name, entry in levels.items()}
 
 
 def _subscription_words(plan: Subscription) -> str:
@@ -116,8 +187,6 @@ def _rung_document(choice: RungChoice) -> dict[str, Any]:
     return {"model": choice.model, "reasoning": choice.reasoning, "free": choice.free}
 
 
-def _rung_words(choice: RungChoice | None, connector_level: str | None) -> str:
-    if choice is None:
-        return "no model, the pool is left out"
+def _rung_words(choice: RungChoice, level: Level) -> str:
     free = "" if choice.free is None else " free" if choice.free else " not free"
-    return f"{choice.model or 'the default of its CLI'} reasoning={reasoning_words(choice.reasoning, connector_level)}{free}"
+    return f"{choice.model or 'the default of its CLI'} reasoning={level_words(level)}{free}"
