@@ -19,6 +19,8 @@ from tests.agents.usage_backend import UsageBackend, usage_backend
 from bullswarm_core.errors import MeterError
 from bullswarm_core.home import Home
 from bullswarm_core.quota.observing import MeterContext, Observation
+from bullswarm_core.quota.readings import load_reading
+from bullswarm_core.quota.refreshing import Refresher
 from bullswarm_core.workers.keeper_tree import parents
 from bullswarm_core.workers.spawn import marked
 from bullswarm_providers import registry
@@ -157,6 +159,24 @@ def test_the_app_server_tells_each_window_by_its_length_and_leaves_no_session(as
     assert asking.backend.count("/oauth/token") == 0
     assert not list(asking.folder.glob("sessions/**/*.jsonl"))
     assert (asking.folder / "auth.json").read_bytes() == before
+
+
+def test_the_ladder_keeps_what_the_app_server_told(asking: Asking) -> None:
+    asking.backend.answers["/wham/usage"] = (200, usage())
+    home, environ = Home().ensure(), asking.environ | {"BULLSWARM_METERS": "live"}
+    profile = registry.load(home, environ).profile("codex")
+    refresher = Refresher(home, environ)
+    assert refresher.refresh(profile).step == "live"
+    assert refresher.refresh(profile).step == "fresh"
+    assert asking.backend.count("/wham/usage") == 1
+    reading = load_reading(home, "codex", now=datetime.now(UTC))
+    told = {(window.kind, window.scope): (window.used_pct, window.resets_at) for window in reading.windows}
+    assert told["5h", None] == (42.0, RESET)
+    assert told["weekly", None] == (77.0, WEEK)
+    assert (reading.read_by, reading.plan, reading.overage) == ("app-server", "plus", True)
+    passive = environ | {"BULLSWARM_METERS": "passive"}
+    assert Refresher(home, passive).refresh(profile, force=True).step == "passive"
+    assert asking.backend.count("/wham/usage") == 1
 
 
 def test_a_limit_that_is_reached_is_full(asking: Asking) -> None:
