@@ -23,6 +23,8 @@ LARGEST_RISE_PCT = 25.0
 
 OUTLASTS = timedelta(minutes=5)
 """A reading this soon after a refusal may not know of it yet (seen: refused at 70 % shown); a later one refutes it."""
+NEXT = timedelta(hours=1)
+"""A reset this much later than the one that was refused until belongs to the next window; notices name some to the hour."""
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _Key = tuple[WindowKind, str | None]
@@ -167,5 +169,5 @@ def _refutes(window: Window, refusal: Refusal, now: datetime) -> bool:
         return True
     if taken <= refusal.captured_at or window.kind != refusal.kind or window.resets_at is None:
         return False
-    is_next = refusal.resets_at is not None and window.resets_at - refusal.resets_at > OUTLASTS
+    is_next = refusal.resets_at is not None and window.resets_at - refusal.resets_at > NEXT
     return is_next or (window.used_pct or 0.0) >= 100.0

@@ -16,7 +16,7 @@ from bullswarm_core.errors import StateError
 from bullswarm_core.home import Home, read_json, write_json
 from bullswarm_core.pools import WINDOW_KINDS, ResetSource, Window, WindowKind, WindowSource
 from bullswarm_core.quota.holds import load_hold
-from bullswarm_core.quota.ladder import FRESH, STALE, Hold, is_young
+from bullswarm_core.quota.ladder import FRESH, STALE, Hold, is_held, is_young
 from bullswarm_core.values import dataclass, replace
 from bullswarm_core.wire import iso, parse_iso
 
@@ -73,6 +73,16 @@ class Reading:
     overage: bool | None = None
     hold: Hold | None = None
     refusal: Refusal | None = None
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the reading is not what it could be: the last attempt to renew it failed, or a file is damaged."""
+        told = [self.hold.reason if self.hold else None, self.problem]
+        return "; ".join(text for text in told if text) or None
+
+    def held_until(self, now: datetime) -> datetime | None:
+        """When the meter may be asked again after a failure; None when it may be now."""
+        return self.hold.until if self.hold is not None and is_held(self.hold, now) else None
 
 
 def load_reading(home: Home, pool_id: str, *, now: datetime) -> Reading:

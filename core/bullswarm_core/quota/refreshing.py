@@ -127,12 +127,10 @@ class Refresher:
             return error.message
         told = [item for item in found if isinstance(item, Observation)]
         now = self.now()
-        keep(
-            self.home,
-            profile.id,
-            [item for item in told if _aware(item.captured_at) - now <= CLOCK_TOLERANCE],
-            now=now,
-        )
+        sound = [item for item in told if _aware(item.captured_at) - now <= CLOCK_TOLERANCE]
+        keep(self.home, profile.id, sound, now=now)
+        if len(told) < len(found):
+            return f"{profile.connector.display_name}'s reader gave no reading"
         return ""
 
     def _context(self, profile: PoolProfile) -> MeterContext:
