@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from bullswarm_core.values import dataclass, field, fields
@@ -42,6 +42,16 @@ def refuse_nan(value: Any) -> None:
             raise ValueError(f"{place} is {content}; leave a missing number out (None)")
         if isinstance(content, datetime) and content.utcoffset() is None:
             raise ValueError(f"{place} {content.isoformat()} has no time zone; times are UTC")
+
+
+def _keep_in_utc(value: Any, *names: str) -> None:
+    """Write these times of the frozen ``value`` in UTC: between two times of one zone Python counts by the clock on the
+    wall, so that an hour is lost or won where that clock changes.
+    """
+    for name in names:
+        moment = getattr(value, name)
+        if moment is not None and moment.tzinfo is not UTC:
+            object.__setattr__(value, name, moment.astimezone(UTC))
 
 
 def _refuse_negative(place: str, number: float | None) -> None:
@@ -86,6 +96,7 @@ class Window:
 
     def __post_init__(self) -> None:
         refuse_nan(self)
+        _keep_in_utc(self, "resets_at", "captured_at")
         _refuse_negative("Window.used_pct", self.used_pct)
         if self.length is not None and self.length <= timedelta(0):
             raise ValueError(f"Window.length is {self.length}; a window lasts longer than nothing")
@@ -103,6 +114,7 @@ class Inflight:
 
     def __post_init__(self) -> None:
         refuse_nan(self)
+        _keep_in_utc(self, "started_at")
         _refuse_negative("Inflight.expected_minutes", self.expected_minutes)
 
 

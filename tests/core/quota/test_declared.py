@@ -1,13 +1,15 @@
 """A declared reset repeats by whole windows and never drifts."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullswarm_core.pools import Window
+from bullswarm_core.pools import Window, WindowKind
 from bullswarm_core.quota.declared import WEEK, months_later, next_reset, with_declared_reset
+from bullswarm_core.quota.windows import elapsed_pct, is_current, length_of, minutes_left, starts_at
 
 moments = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
 NOW = datetime(2026, 3, 10, tzinfo=UTC)
@@ -78,6 +80,99 @@ def test_a_reading_from_before_the_last_reset_belongs_to_a_window_that_is_over()
     (found,) = with_declared_reset((old,), anchor=utc("2026-03-04T00:00:00"), kind="weekly", now=NOW)
     assert found.resets_at == utc("2026-03-04T00:00:00")
     assert found.resets_at < NOW
+
+
+class Berlin(tzinfo):
+    """A zone whose clocks go forward on 29 March and back on 25 October, at 01:00 UTC (no zone files are needed)."""
+
+    def fromutc(self, moment: datetime) -> datetime:
+        naive = moment.replace(tzinfo=None)
+        summer = self._summer(naive)
+        local = naive + timedelta(hours=2 if summer else 1)
+        return local.replace(tzinfo=self, fold=int(not summer and self._summer(naive - timedelta(hours=1))))
+
+    def utcoffset(self, moment: datetime | None) -> timedelta:
+        assert moment is not None
+        naive = moment.replace(tzinfo=None, fold=0)
+        in_summer, in_winter = naive - timedelta(hours=2), naive - timedelta(hours=1)
+        summer = self._summer(in_winter) if moment.fold else self._summer(in_summer)
+        return timedelta(hours=2 if summer else 1)
+
+    def tzname(self, moment: datetime | None) -> str:
+        return "Berlin"
+
+    def dst(self, moment: datetime | None) -> timedelta:
+        return self.utcoffset(moment) - timedelta(hours=1)
+
+    @staticmethod
+    def _summer(in_utc: datetime) -> bool:
+        return datetime(in_utc.year, 3, 29, 1) <= in_utc < datetime(in_utc.year, 10, 25, 1)
+
+
+BERLIN = Berlin()
+changes = st.sampled_from([datetime(2026, 3, 29, 1, tzinfo=UTC), datetime(2026, 10, 25, 1, tzinfo=UTC)])
+near_a_change = st.builds(
+    lambda change, minutes: change + timedelta(minutes=minutes), changes, st.integers(-20_000, 20_000)
+)
+kinds = st.sampled_from(["5h", "daily", "weekly", "monthly"])
+
+
+@given(near_a_change)
+def test_the_zone_of_these_tests_is_one(moment: datetime) -> None:
+    local = moment.astimezone(BERLIN)
+    assert local.astimezone(UTC) == moment
+    assert local.utcoffset() in (timedelta(hours=1), timedelta(hours=2))
+
+
+@given(near_a_change, near_a_change, st.sampled_from(["weekly", "monthly"]))
+def test_clocks_that_change_move_no_declared_reset(
+    anchor: datetime, after: datetime, kind: Literal["weekly", "monthly"]
+) -> None:
+    expected = next_reset(anchor, kind, after=after)
+    local = next_reset(anchor.astimezone(BERLIN), kind, after=after.astimezone(BERLIN))
+    assert (local, local.utcoffset()) == (expected, timedelta(0))
+    window = Window(kind, 20, captured_at=after.astimezone(BERLIN))
+    (dated,) = with_declared_reset(
+        (window,), anchor=anchor.astimezone(BERLIN), kind=None, now=(after + timedelta(days=1)).astimezone(BERLIN)
+    )
+    assert dated.resets_at == expected
+
+
+@given(near_a_change, near_a_change, kinds)
+def test_clocks_that_change_move_no_window(reset: datetime, now: datetime, kind: WindowKind) -> None:
+    plain, local = Window(kind, 20, reset), Window(kind, 20, reset.astimezone(BERLIN))
+    here = now.astimezone(BERLIN)
+    assert length_of(local) == length_of(plain)
+    assert starts_at(local) == starts_at(plain)
+    assert is_current(local, here) == is_current(plain, now)
+    assert minutes_left(local, here) == minutes_left(plain, now)
+    assert elapsed_pct(local, here) == elapsed_pct(plain, now)
+
+
+@given(moments, moments, st.timedeltas(-timedelta(days=400), timedelta(days=400)))
+def test_a_clock_that_jumps_finds_the_reset_of_its_own_time(anchor: datetime, now: datetime, jump: timedelta) -> None:
+    """Nothing is remembered from before a jump: forward or back, the next reset is the one after the clock's time."""
+    for kind, longest in (("weekly", timedelta(days=7)), ("monthly", timedelta(days=31))):
+        reset = next_reset(anchor, kind, after=now + jump)  # type: ignore[arg-type]
+        assert now + jump < reset <= now + jump + longest
+        assert next_reset(anchor, kind, after=reset - timedelta(microseconds=1)) == reset  # type: ignore[arg-type]
+        assert next_reset(reset, "weekly", after=reset) == reset + WEEK
+
+
+@given(st.integers(1970, 2100), st.integers(1, 12), st.integers(0, 60))
+def test_month_ends_come_back_to_their_day(year: int, month: int, months: int) -> None:
+    last = (datetime(year + month // 12, month % 12 + 1, 1, 9, 30, tzinfo=UTC)) - timedelta(days=1)
+    later = months_later(last, months)
+    assert later.day == min(last.day, days_in(later))
+    assert months_later(last, months + 12).month == later.month
+    if later.month == 2:
+        leap = later.year % 4 == 0 and (later.year % 100 != 0 or later.year % 400 == 0)
+        assert later.day == (min(last.day, 29) if leap else 28)
+
+
+def days_in(moment: datetime) -> int:
+    following = datetime(moment.year + moment.month // 12, moment.month % 12 + 1, 1)
+    return (following - timedelta(days=1)).day
 
 
 def utc(text: str) -> datetime:
