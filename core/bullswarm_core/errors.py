@@ -11,6 +11,7 @@ BullswarmError                  exit 1   something that was asked for did not wo
 ├── MeterError                  exit 1   a usage reading that could not be had
 ├── ModelListError              exit 1   an agent CLI that gave no list of its models
 ├── RunConflictError            exit 1   another run works in the same tree, or drives the same run
+├── NothingToRetryError         exit 1   a finished run of which no step can be tried again
 └── WorkerStartError            exit 1   an agent CLI that could not be started
 
 A message names what was wrong, the value, and what to do next.
@@ -85,6 +86,10 @@ class ModelListError(BullswarmError):
 
 class RunConflictError(BullswarmError):
     """Work that would collide with work already in flight."""
+
+
+class NothingToRetryError(BullswarmError):
+    """A finished run of which no step can be tried again."""
 
 
 class WorkerStartError(BullswarmError):

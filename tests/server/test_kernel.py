@@ -19,7 +19,7 @@ BETWEEN_PICK_AND_LAUNCH = "bullswarm_core.runs.attempt:LiveAttempt.start"
 BEFORE_IT_SAW_ITS_KEEPER = "bullswarm_core.runs.attempt:LiveAttempt._launched"
 BEFORE_THE_JUDGEMENT = "bullswarm_core.runs.attempt:conclude"
 BEFORE_ITS_RECORD = "bullswarm_core.runs.attempt:record_decision"
-BEFORE_THE_VERDICT = "bullswarm_core.runs.engine:verdict_of"
+BEFORE_THE_VERDICT = "bullswarm_core.runs.outcome:verdict_of"
 WRITE_AND_WAIT = f"echo made > made.txt\n{WAIT_FOR_GO}"
 
 

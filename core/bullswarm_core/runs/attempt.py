@@ -19,6 +19,7 @@ from bullswarm_core.database import transaction
 from bullswarm_core.errors import BullswarmError, RunConflictError, WorkerStartError
 from bullswarm_core.home import read_json, write_json
 from bullswarm_core.judging.channel import with_channel
+from bullswarm_core.judging.facts import StopKind
 from bullswarm_core.judging.limits import Notice, early_stop
 from bullswarm_core.judging.verdict import Judgement
 from bullswarm_core.pools import Effort, Lane
@@ -164,27 +165,33 @@ class LiveAttempt:
             self._asked_to_stop = True
             request_stop(self._files.stop, "stopped", by)
 
-    def finish(self) -> None:
-        """Judge what the attempt left behind; write its output, its verdict, the ledger and the log in that order."""
+    def finish(self, *, stop: StopKind = "cancelled") -> bool:
+        """Judge what the attempt left behind; write its output, its verdict, the ledger and the log in that order.
+
+        ``stop`` is what it means when the worker was stopped on request. Returns True once the attempt is recorded; until
+        then it is to be called again.
+        """
         assert self._exit is not None, "finish comes after the end"
         self._read_stream()
-        self._record(
-            conclude(
-                Ended(
-                    services=self._services,
-                    connection=self._connection,
-                    created=self._created,
-                    task=self._task,
-                    picked=self.picked,
-                    files=self._files,
-                    profile=self._profile,
-                    exit=self._exit,
-                    stream=self._reader.finish() if self._reader else StreamFacts(),
-                    notice=self._notice,
-                    launch=self._launch,
-                    started_at=self._exit.started_at or self._services.now(),
-                )
-            )
+        self._record(conclude(self._end(stop)))
+        return True
+
+    def _end(self, stop: StopKind) -> Ended:
+        assert self._exit is not None, "an end has an exit"
+        return Ended(
+            services=self._services,
+            connection=self._connection,
+            created=self._created,
+            task=self._task,
+            picked=self.picked,
+            files=self._files,
+            profile=self._profile,
+            exit=self._exit,
+            stream=self._reader.finish() if self._reader else StreamFacts(),
+            notice=self._notice,
+            launch=self._launch,
+            started_at=self._exit.started_at or self._services.now(),
+            stop=stop,
         )
 
     def break_off(self, error: Exception) -> None:

@@ -16,6 +16,7 @@ from bullswarm_core.judging.answer import validator
 from bullswarm_core.judging.channel import with_channel
 from bullswarm_core.judging.content import says_anything
 from bullswarm_core.judging.deliverable import DeliverableFacts, attribute
+from bullswarm_core.judging.facts import StopKind
 from bullswarm_core.judging.limits import Notice, Reader, notice_of
 from bullswarm_core.judging.resets import DEFAULT_HORIZON
 from bullswarm_core.judging.verdict import JudgeInput, Judgement, WorkerClocks, declared_failure, judge
@@ -76,6 +77,7 @@ class Ended:
     notice: Notice | None
     launch: Mapping[str, Any]
     started_at: datetime
+    stop: StopKind = "cancelled"
 
     @property
     def signatures(self) -> Signatures:
@@ -96,28 +98,27 @@ def conclude(ended: Ended) -> Conclusion:
     notice = ended.notice or notice_of(stream, reader)
     deliverable = _deliverable(ended, stream)
     answer = _answer(ended, stream)
-    judgement = judge(
-        JudgeInput(
-            lane=cast(Lane, ended.picked.lane),
-            exit=ended.exit,
-            stream=stream,
-            deliverable=deliverable,
-            notice=notice,
-            windows=reading.windows,
-            model=ended.picked.model,
-            free=ended.picked.free,
-            clocks=_clocks(ended.launch),
-            confined=ended.launch.get("confinement", "none") != "none",
-            pool=ended.picked.pool,
-            meddled=changed_settings(ended.launch.get("guarded") or {}),
-            answer=answer.check if answer else None,
-            answer_given_up=_gave_up(ended, stream),
-            now=now,
-        )
+    facts = JudgeInput(
+        lane=cast(Lane, ended.picked.lane),
+        exit=ended.exit,
+        stream=stream,
+        deliverable=deliverable,
+        notice=notice,
+        windows=reading.windows,
+        model=ended.picked.model,
+        free=ended.picked.free,
+        clocks=_clocks(ended.launch),
+        confined=ended.launch.get("confinement", "none") != "none",
+        pool=ended.picked.pool,
+        stop=ended.stop,
+        meddled=changed_settings(ended.launch.get("guarded") or {}),
+        answer=answer.check if answer else None,
+        answer_given_up=_gave_up(ended, stream),
+        now=now,
     )
-    if judgement.failure_kind == "quota" and notice is not None:
-        # Seed: a pool that can't be read counts as full until its reset, if that reset is named or measured.
-        note_refusal(ended.services.home, ended.picked.pool, notice, now=now)
+    judgement = judge(facts)
+    if judgement.failure_kind == "quota":
+        judgement = _after_limit(ended, facts)
     if judgement.failure_kind == "model-not-in-plan" and notice is not None:
         note_plan_refusal(ended.services.home, ended.picked.pool, ended.picked.model, notice.line, now=now)
     output = None
@@ -131,6 +132,20 @@ def conclude(ended: Ended) -> Conclusion:
         output_file=output,
         parts=_parts(ended, stream, deliverable) | _answer_parts(answer),
     )
+
+
+def _after_limit(ended: Ended, facts: JudgeInput) -> Judgement:
+    """Have the meter read at once and judge by what it tells of the reset; mark the pool if the notice knows one.
+
+    Seed: a pool that can't be read counts as full until its reset, if that reset is named or measured.
+    """
+    services, pool = ended.services, ended.picked.pool
+    services.read_meter(pool)
+    now = services.now()
+    judgement = judge(replace(facts, windows=load_reading(services.home, pool, now=now).windows, now=now))
+    if facts.notice is not None:
+        note_refusal(services.home, pool, facts.notice, now=now)
+    return judgement
 
 
 def notice_reader(profile: PoolProfile, *, written_at: datetime) -> Reader:

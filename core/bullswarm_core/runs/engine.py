@@ -10,19 +10,20 @@ import contextlib
 import sqlite3
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from bullswarm_core.errors import BullswarmError, LockTimeoutError, RunConflictError
 from bullswarm_core.home import file_lock
+from bullswarm_core.judging.facts import StopKind
 from bullswarm_core.runs.attempt import LiveAttempt
-from bullswarm_core.runs.events import AttemptPicked, KernelStarted, RunFinished, StepUnplaced
+from bullswarm_core.runs.events import AttemptPicked, KernelStarted, Payload, StepUnplaced
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.outcome import finished_event
 from bullswarm_core.runs.pick import pick_pool
-from bullswarm_core.runs.scheduler import Finish, Start, TakeOver, next_actions
+from bullswarm_core.runs.scheduler import Action, Finish, Park, Record, Start, TakeOver, next_actions
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.state import RunState, apply
-from bullswarm_core.runs.verdict_document import verdict_of
 from bullswarm_core.values import dataclass, field
 from bullswarm_core.workers.identity import current
 
@@ -44,7 +45,7 @@ def kernel_lease(folder: RunFolder) -> Iterator[None]:
 
 
 def drive(services: Services, connection: sqlite3.Connection, run_id: str, *, say: Callable[[str], None]) -> RunState:
-    """Bring the run to its verdict and return its final state; ``say`` is given lines for the kernel's log.
+    """Bring the run to its verdict, or to where it waits for somebody, and return its state; ``say`` is given log lines.
 
     Raises RunConflictError when another kernel has the run, UnknownNameError when there is no such run.
     """
@@ -76,17 +77,11 @@ class _Engine:
     def run(self) -> RunState:
         while True:
             self._read_on()
-            if self.state.finished is not None:
+            if self.state.finished is not None or self.state.parked is not None:
                 return self.state
-            for action in next_actions(self.state, now=self.services.now()):
-                if isinstance(action, Start):
-                    self._start(action)
-                elif isinstance(action, TakeOver):
-                    self._follow(action)
-                elif isinstance(action, Finish):
-                    self._finish()
+            went_on = self._act(next_actions(self.state, now=self.services.now()))
             moved = self._poll()
-            if self.live:
+            if not went_on:
                 time.sleep(_BUSY_PAUSE_SEC if moved else _QUIET_PAUSE_SEC)
 
     def _read_on(self) -> None:
@@ -94,6 +89,33 @@ class _Engine:
             state = apply(self.state, event)
             assert state is not None, "a state never turns into none"
             self.state = state
+
+    def _act(self, actions: Sequence[Action]) -> bool:
+        """Do what is to be done; True when the state has moved on by it, so that there may be more at once."""
+        went_on = False
+        for action in actions:
+            if isinstance(action, Start):
+                self._start(action)
+                went_on = went_on or action.step not in self.live
+            elif isinstance(action, TakeOver):
+                self._follow(action)
+            elif isinstance(action, (Record, Park)):
+                went_on = self._say_unless_overtaken([action.payload])
+            elif isinstance(action, Finish):
+                verdict = finished_event(self.state, folder=self.folder, label=self.services.label)
+                went_on = self._say_unless_overtaken([verdict])
+            if isinstance(action, (Record, Park, Finish)) and not went_on:
+                break
+        return went_on
+
+    def _say_unless_overtaken(self, payloads: Sequence[Payload]) -> bool:
+        """Write down what follows from the state, unless somebody has said something since it was read."""
+        said = self.journal.append_after(
+            self.state.created.run_id, payloads, seq=self.state.seq, at=self.services.now()
+        )
+        if said:
+            self._read_on()
+        return said
 
     def _start(self, action: Start) -> None:
         outcome = pick_pool(self.services, self.connection, self.journal, self.state, action.step, action.again)
@@ -112,9 +134,8 @@ class _Engine:
         live = LiveAttempt(self.services, self.journal, self.connection, self.state, picked, self.folder)
         self.live[picked.step] = live
         try:
-            if self.state.stop_requested is not None:
-                # Before the start: a keeper that finds the wish starts no worker.
-                live.ask_to_stop(self.state.stop_requested.by)
+            # Before the start: a keeper that finds the wish starts no worker.
+            self._stop_if_unwanted(live)
             begin(live)
         except Exception as error:
             self._break_off(live, error)
@@ -123,16 +144,20 @@ class _Engine:
         moved = False
         for step_id, live in list(self.live.items()):
             try:
-                if self.state.stop_requested is not None:
-                    live.ask_to_stop(self.state.stop_requested.by)
+                self._stop_if_unwanted(live)
                 moved = live.poll() or moved
-                if live.ended:
-                    live.finish()
+                if live.ended and live.finish(stop=_stop_kind(self.state, live.picked)):
                     del self.live[step_id]
                     self.services.load_changed()
+                    moved = True
             except Exception as error:
                 self._break_off(live, error)
         return moved
+
+    def _stop_if_unwanted(self, live: LiveAttempt) -> None:
+        by = _unwanted_by(self.state, live.picked)
+        if by is not None:
+            live.ask_to_stop(by)
 
     def _break_off(self, live: LiveAttempt, error: Exception) -> None:
         if not isinstance(error, BullswarmError):
@@ -140,14 +165,26 @@ class _Engine:
         live.break_off(error)
         self.live.pop(live.picked.step, None)
 
-    def _finish(self) -> None:
-        # One step, one verdict: a program of several gets its own result document.
-        step = next(iter(self.state.steps.values()))
-        label = self.services.label(step.current.picked.pool) if step.current else None
-        verdict = verdict_of(self.state, step, folder=self.folder, label=label)
-        outcome = {"succeeded": "completed", "failed": "failed"}.get(step.status, "cancelled")
-        if verdict["failureKind"] in ("cancelled", "interrupted"):
-            outcome = verdict["failureKind"]
-        self.journal.append(
-            self.state.created.run_id, [RunFinished(outcome=outcome, verdict=verdict)], at=self.services.now()
-        )
+
+def _superseded(state: RunState, picked: AttemptPicked) -> bool:
+    return state.steps[picked.step].generation != picked.generation
+
+
+def _unwanted_by(state: RunState, picked: AttemptPicked) -> str | None:
+    """Who wants an attempt to end, or None."""
+    if state.stop_requested is not None:
+        return state.stop_requested.by
+    if _superseded(state, picked):
+        return "the step begins anew"
+    if state.paused is not None and state.paused.at_once:
+        return state.paused.by
+    return None
+
+
+def _stop_kind(state: RunState, picked: AttemptPicked) -> StopKind:
+    """What it means that an attempt was stopped on request."""
+    if state.stop_requested is not None:
+        return "cancelled"
+    if _superseded(state, picked):
+        return "restarted"
+    return "paused" if state.paused is not None and state.paused.at_once else "cancelled"

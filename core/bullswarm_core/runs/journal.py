@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from bullswarm_core.database import transaction
 from bullswarm_core.errors import StateError, UnknownNameError, UsageError
 from bullswarm_core.ledger import MAX_AGE
-from bullswarm_core.runs.events import Event, Payload, RunCreated, RunFinished, decode, encode
+from bullswarm_core.runs.events import Event, Payload, RunCreated, RunFinished, RunReopened, decode, encode
 from bullswarm_core.runs.ids import new_short_id
 from bullswarm_core.runs.state import RunState, fold
 from bullswarm_core.values import dataclass, replace
@@ -97,6 +97,14 @@ class Journal:
             return
         with transaction(self._connection):
             self._append(run_id, payloads, at)
+
+    def append_after(self, run_id: str, payloads: Sequence[Payload], *, seq: int, at: datetime) -> bool:
+        """Add events only while event ``seq`` is the newest; False when somebody said something in between."""
+        with transaction(self._connection):
+            if self.last_seq(run_id) != seq:
+                return False
+            self._append(run_id, payloads, at)
+            return True
 
     def read(self, run_id: str, *, after: int = 0) -> list[Event]:
         """Return the events of a run with a sequence number above ``after``, in order."""
@@ -216,6 +224,8 @@ class Journal:
                 self._connection.execute(
                     "UPDATE runs SET state = ?, finished_at = ? WHERE id = ?", (payload.outcome, iso(at), run_id)
                 )
+            elif isinstance(payload, RunReopened):
+                self._connection.execute("UPDATE runs SET state = NULL, finished_at = NULL WHERE id = ?", (run_id,))
 
     def _insert(self, run_id: str, payload: Payload, at: datetime) -> None:
         kind, version, document = encode(payload)

@@ -1,0 +1,156 @@
+"""The result of a workflow: the document ``bullswarm.workflow.result.v1``, the same for every caller (reference 6.13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.runs.nodes import NodeStatus, statuses
+from bullswarm_core.runs.state import AttemptState, RunState, StepState
+from bullswarm_core.wire import iso
+
+SCHEMA_VERSION = "bullswarm.workflow.result.v1"
+_MOST_NAMED = 5
+
+Document = dict[str, Any]
+Label = Callable[[str], str]
+
+
+def result_of(state: RunState, outcome: str, *, folder: RunFolder, label: Label) -> Document:
+    """Build the result of a workflow as it stands, finished or not."""
+    known = statuses(state)
+    steps = [_step(state, state.steps[step.id], known, folder, label) for step in state.program.steps]
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "runId": state.created.run_id,
+        "shortId": state.created.short_id,
+        "goal": state.created.goal,
+        "cwd": state.created.cwd,
+        "status": outcome,
+        "reason": reason_of(state, known, outcome),
+        "createdAt": iso(state.created_at),
+        "finishedAt": _time(state.finished_at),
+        "steps": steps,
+        "gates": [
+            {"id": gate.id, "status": known[gate.id], "note": gate.note, "how": _how(state, gate.id)}
+            for gate in state.program.gates
+        ],
+        "loops": [
+            {
+                "id": loop.id,
+                "status": known[loop.id],
+                "outcome": _loop_outcome(state, loop.id, known),
+                **_rounds(state, loop.id),
+            }
+            for loop in state.program.loops
+        ],
+        "totals": totals_of(state),
+        "unreadSteering": [said.message for said in state.steering],
+    }
+
+
+def reason_of(state: RunState, known: Mapping[str, NodeStatus], outcome: str) -> str:
+    """Say in one line why the run ended as it did."""
+    steps = state.program.steps
+    if outcome == "cancelled":
+        by = state.stop_requested.by if state.stop_requested else "somebody"
+        return f"stopped by {by}"
+    missing = [step.id for step in steps if known[step.id] != "succeeded"]
+    if not missing:
+        return f"{len(steps)} of {len(steps)} steps succeeded"
+    shown = [f"{name} {_what_became_of(state.steps[name], known[name])}" for name in missing[:_MOST_NAMED]]
+    if len(missing) > _MOST_NAMED:
+        shown.append(f"and {len(missing) - _MOST_NAMED} more")
+    return f"{len(missing)} of {len(steps)} steps did not succeed: {', '.join(shown)}"
+
+
+def failure_of(step: StepState) -> tuple[str | None, str]:
+    """Return the failure kind and the why of a step that failed."""
+    if step.unplaced is not None:
+        return step.unplaced.failure_kind, step.unplaced.why
+    finished = step.current.finished if step.current else None
+    return (finished.failure_kind, finished.why) if finished is not None and not finished.ok else (None, "")
+
+
+def totals_of(state: RunState) -> Document:
+    """Add up the attempts of a run: how many, their minutes and, where told, their tokens."""
+    ended = [attempt for step in state.steps.values() for attempt in step.attempts if attempt.finished is not None]
+    seconds = [_number(attempt, "wallSec") for attempt in ended]
+    return {
+        "attempts": sum(len(step.attempts) for step in state.steps.values()),
+        "minutes": round(sum(seconds) / 60, 1),
+        "byPool": _by_pool(ended),
+    }
+
+
+def _by_pool(ended: list[AttemptState]) -> Document:
+    found: Document = {}
+    for attempt in ended:
+        entry = found.setdefault(attempt.picked.pool, {"attempts": 0, "minutes": 0.0})
+        entry["attempts"] += 1
+        entry["minutes"] = round(entry["minutes"] + _number(attempt, "wallSec") / 60, 1)
+    return found
+
+
+def _number(attempt: AttemptState, key: str) -> float:
+    value = attempt.finished.meta.get(key) if attempt.finished else None
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def _what_became_of(step: StepState, status: NodeStatus) -> str:
+    kind, _ = failure_of(step)
+    return f"failed ({kind})" if status == "failed" and kind else status
+
+
+def _step(
+    state: RunState, step: StepState, known: Mapping[str, NodeStatus], folder: RunFolder, label: Label
+) -> Document:
+    planned, attempt = state.program.step(step.id), step.current
+    finished = attempt.finished if attempt else None
+    kind, why = failure_of(step)
+    judgement: Mapping[str, Any] = finished.judgement if finished else {}
+    return {
+        "id": step.id,
+        "label": planned.label,
+        "phase": planned.phase,
+        "lane": planned.lane,
+        "effort": planned.effort,
+        "status": known[step.id],
+        "pool": attempt.picked.pool if attempt else None,
+        "poolLabel": label(attempt.picked.pool) if attempt else None,
+        "model": attempt.picked.model if attempt else None,
+        "attempts": len(step.attempts),
+        "failureKind": kind,
+        "why": why or (finished.why if finished else None),
+        "backAt": judgement.get("backAt"),
+        "accepted": step.accepted.reason if step.accepted else None,
+        "answer": judgement.get("answer"),
+        "evidenceResults": judgement.get("evidenceResults"),
+        "changedFiles": judgement.get("changedFiles", []),
+        "outFile": finished.output_file if finished else None,
+        "taskFile": str(folder.attempt(step.id, attempt.picked.ordinal).task) if attempt else None,
+        "startedAt": _time(attempt.launched_at) if attempt else None,
+        "finishedAt": _time(attempt.finished_at) if attempt else None,
+        "wallSec": finished.meta.get("wallSec") if finished else None,
+    }
+
+
+def _how(state: RunState, gate: str) -> str | None:
+    passed = state.gates[gate].passed
+    return passed.how if passed else None
+
+
+def _loop_outcome(state: RunState, name: str, known: Mapping[str, NodeStatus]) -> str:
+    loop = state.loops[name]
+    return loop.outcome or ("out-of-rounds" if loop.out_of_rounds else known[name])
+
+
+def _rounds(state: RunState, name: str) -> Document:
+    loop = state.loops[name]
+    return {"round": loop.round, "maxRounds": loop.max_rounds}
+
+
+def _time(moment: datetime | None) -> str | None:
+    return iso(moment) if moment else None
