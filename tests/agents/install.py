@@ -26,9 +26,15 @@ _LINKED = {
     "claude": _MODULES / "@anthropic-ai" / "claude-code-linux-x64" / "claude",
     "codex": _MODULES / "@openai" / "codex-linux-x64" / "vendor" / "x86_64-unknown-linux-musl" / "bin" / "codex",
     "opencode": _MODULES / "opencode-linux-x64" / "bin" / "opencode",
+    "copilot": _MODULES / "@github" / "copilot-linux-x64" / "copilot",
 }
 _GROK_PACKED = _MODULES / "@xai-official" / "grok-linux-x64" / "bin" / "grok.br"
-_COMMAND_CODE = _MODULES / "command-code" / "dist" / "index.mjs"
+# These need Node 22 and find `node` on PATH by their shebang, which would be the caller's older one.
+_ON_NODE = {
+    "command-code": _MODULES / "command-code" / "dist" / "index.mjs",
+    "gemini": _MODULES / "@google" / "gemini-cli" / "bundle" / "gemini.js",
+    "qwen": _MODULES / "@qwen-code" / "qwen-code" / "cli-entry.js",
+}
 
 _UNPACK = """
 const [packed, unpacked] = process.argv.slice(1)
@@ -78,10 +84,10 @@ def _fill_bin_folder() -> None:
         (BIN_FOLDER / name).symlink_to(target)
     _run((str(NODE), "-e", _UNPACK, str(_GROK_PACKED), str(BIN_FOLDER / "grok")))
     _make_executable(BIN_FOLDER / "grok")
-    # Command Code needs Node 22 and finds `node` on PATH by its shebang, which would be the caller's older one.
-    wrapper = BIN_FOLDER / "command-code"
-    wrapper.write_text(f'#!/bin/sh\nexec "{NODE}" "{_COMMAND_CODE}" "$@"\n', encoding="utf-8")
-    _make_executable(wrapper)
+    for name, script in _ON_NODE.items():
+        wrapper = BIN_FOLDER / name
+        wrapper.write_text(f'#!/bin/sh\nexec "{NODE}" "{script}" "$@"\n', encoding="utf-8")
+        _make_executable(wrapper)
 
 
 def _make_executable(path: Path) -> None:
