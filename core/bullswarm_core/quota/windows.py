@@ -80,8 +80,9 @@ def is_unanchored(window: Window) -> bool:
     """
     if window.used_pct or window.resets_at is None or window.captured_at is None:
         return False
-    length = length_of(window)
-    return length is not None and abs(window.captured_at + length - window.resets_at) <= CLOCK_TOLERANCE
+    ahead = window.resets_at - window.captured_at
+    length = length_of(window) if ahead > timedelta(0) else None
+    return length is not None and abs(ahead - length) <= CLOCK_TOLERANCE
 
 
 def is_current(window: Window, now: datetime) -> bool:

@@ -1,4 +1,4 @@
-"""`bullswarm pools`: every pool with its meter, pace and load; `pools label` names one."""
+"""`bullswarm pools`: every pool with its meter, pace and load; `pools label` names one, `pools history` draws one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bullswarm_core.assemble import current_pools, routing_context, with_supposed_meters
 from bullswarm_core.database import open_database
+from bullswarm_core.errors import UsageError
 from bullswarm_core.home import Home
 from bullswarm_core.labels import Labels
 from bullswarm_core.ledger import entries, inflight_by_pool
@@ -21,6 +22,7 @@ from bullswarm_core.wire import iso, to_wire
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.displays.pools import pool_lines
 from bullswarm_server.displays.text import Style, one_line
+from bullswarm_server.metering import renew
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -29,39 +31,88 @@ if TYPE_CHECKING:
     from bullswarm_providers.registry import Registry
 
 SCHEMA_VERSION = "bullswarm.pools.v1"
+WATCH_SEC, MIN_WATCH_SEC, MAX_WATCH_SEC = 5.0, 0.2, 86400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was asked for: ``meter`` are suppositions as they were typed."""
+    """What was asked for: ``meter`` are suppositions as they were typed, ``watch`` the seconds between two looks.
+
+    ``force`` has every meter read anew, whatever its age.
+    """
 
     json: bool = False
     meter: tuple[str, ...] = ()
+    watch: float | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Every pool at one moment, the providers behind them, and what came of each meter that was to be read anew."""
+
+    rows: tuple[PoolOverview, ...]
+    registry: Registry
+    now: datetime
+    renewed: tuple[dict[str, Any], ...] = ()
 
 
 def run(arguments: list[str], context: CommandContext) -> int:
-    """Print one line per pool, or one JSON document; changes nothing."""
+    """Print one line per pool, or one JSON document; what changes is the readings, where they are old."""
     if arguments[:1] == ["label"]:
         from bullswarm_server.cli import label
 
         return label.run(arguments[1:], context)
+    if arguments[:1] == ["history"]:
+        from bullswarm_server.cli import pools_history
+
+        return pools_history.run(arguments[1:], context)
     options = _options(arguments)
+    if options.watch is not None:
+        from bullswarm_server.cli.pools_watch import follow
+
+        return follow(lambda: look(options, context), seconds=options.watch, context=context)
+    seen = look(options, context)
+    if options.json:
+        context.print_json(document(seen.rows, seen.registry, now=seen.now, renewed=seen.renewed))
+        return 0
+    context.print(*shown_lines(seen.rows, context))
+    _note_problems(seen, context)
+    return 0
+
+
+def look(options: Options, context: CommandContext) -> Look:
+    """Return every pool as it is now. Raises UsageError for a supposition that can't be understood."""
     now = datetime.now(UTC)
     supposed = parse_meters(options.meter, now=now)
     registry = load_registry(context)
     settings = Settings.load(context.home)
     labels = Labels.load(context.home)
+    renewed = renew(
+        context.home, registry.profiles, settings, environ=context.environ, labels=labels, now=now, force=options.force
+    )
+    now = datetime.now(UTC)
     inflight, rates = work_now(context.home, registry.profiles, now=now)
     pools = current_pools(
         context.home, registry.profiles, settings, now=now, labels=labels, inflight=inflight, rates=rates
     )
     pools = with_supposed_meters(pools, supposed, labels=labels)
-    rows = [overview(pool, now=now, context=routing_context(settings)) for pool in pools]
-    if options.json:
-        context.print_json(document(rows, registry, now=now))
-        return 0
-    _print_lines(rows, registry, context)
-    return 0
+    routing = routing_context(settings)
+    return Look(tuple(overview(pool, now=now, context=routing) for pool in pools), registry, now, renewed)
+
+
+def shown_lines(rows: Sequence[PoolOverview], context: CommandContext, *, notes: bool = True) -> list[str]:
+    """Return a table with bars for a terminal, and for everything else the lines of the reference.
+
+    ``notes`` are the commands that would open a pool; whole, to be copied, they may be longer than a line.
+    """
+    if not context.out.isatty():
+        return pool_lines(rows, style=Style(colour=context.colour))
+    from bullswarm_server.displays.pools_terminal import permission_notes, pool_table
+    from bullswarm_server.displays.terminal import terminal_of
+
+    terminal = terminal_of(context.out, context.environ, colour=context.colour)
+    return [*pool_table(rows, terminal), *(map(terminal.spelled, permission_notes(rows)) if notes else ())]
 
 
 def load_registry(context: CommandContext) -> Registry:
@@ -89,14 +140,20 @@ def work_now(
         connection.close()
 
 
-def document(rows: Sequence[PoolOverview], registry: Registry, *, now: datetime) -> dict[str, Any]:
-    """Return the machine form: ids with ``poolLabel`` beside them, and the providers that could not be loaded."""
+def document(
+    rows: Sequence[PoolOverview], registry: Registry, *, now: datetime, renewed: Sequence[dict[str, Any]] = ()
+) -> dict[str, Any]:
+    """Return the machine form: ids with ``poolLabel`` beside them, and the providers that could not be loaded.
+
+    ``renewed`` tells what came of each meter that was read on demand; without a demand it isn't there.
+    """
     profiles = {profile.id: profile for profile in registry.profiles}
     return {
         "schemaVersion": SCHEMA_VERSION,
         "at": iso(now),
         "pools": [{**row.to_json(), **_account(profiles[row.pool.id])} for row in rows],
         "problems": [to_wire(problem) for problem in registry.problems],
+        **({"renewed": list(renewed)} if renewed else {}),
     }
 
 
@@ -104,15 +161,14 @@ def _account(profile: PoolProfile) -> dict[str, Any]:
     return {"billing": profile.billing, "signedIn": profile.signed_in, "configDir": profile.config_dir}
 
 
-def _print_lines(rows: Sequence[PoolOverview], registry: Registry, context: CommandContext) -> None:
-    billing = {profile.id: profile.billing for profile in registry.profiles}
-    lines = pool_lines(rows, style=Style(colour=context.colour))
-    for row, line in zip(rows, lines, strict=True):
-        # A key is paid by the token: the person must see it beside the pool that would spend it (design D9).
-        context.print(f"{line} billing=api-key" if billing[row.pool.id] == "api-key" else line)
-    if not rows:
+def _note_problems(seen: Look, context: CommandContext) -> None:
+    if not seen.rows:
         context.note("no pool: no agent CLI was found on this machine · `bullswarm doctor` says where it looked")
-    for problem in registry.problems:
+    if seen.renewed:
+        from bullswarm_server.metering import outcome_lines
+
+        context.note(*map(one_line, outcome_lines(seen.renewed, now=seen.now)))
+    for problem in seen.registry.problems:
         context.note(one_line(f"provider {problem.name}: {problem.message} ({problem.where})"))
 
 
@@ -121,7 +177,9 @@ def _options(arguments: list[str]) -> Options:
     if not arguments:
         return Options()
     found = _parser().parse_args(arguments)
-    return Options(found.json, tuple(found.meter))
+    if found.json and found.watch is not None:
+        raise UsageError("--watch follows with lines, and --json prints one document", hint="give one of them")
+    return Options(found.json, tuple(found.meter), found.watch, found.force)
 
 
 def _parser() -> ArgumentParser:
@@ -133,10 +191,25 @@ def _parser() -> ArgumentParser:
         prog="bullswarm pools",
         allow_abbrev=False,
         formatter_class=QuickHelp,
-        description="One line per pool: cost, lanes, the meter it is paced from, surplus, load, 5-hour window, state.",
-        epilog="bullswarm pools label <pool> <label> | --list | <pool> --clear: what people see instead of an id.",
+        description="One line per pool: the meter it is paced from, its surplus, load, 5-hour window and state. On a"
+        " terminal with bars, whose mark is the window's clock; elsewhere with every number.",
+        epilog="bullswarm pools label <pool> <label> | --list | <pool> --clear: what people see instead of an id."
+        " bullswarm pools history <pool> [--svg FILE]: its use against its pace.",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document (bullswarm.pools.v1)")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="read every meter now, as often as its vendor bears it, and say what failed",
+    )
+    parser.add_argument(
+        "--watch",
+        nargs="?",
+        type=_seconds,
+        const=WATCH_SEC,
+        metavar="SECONDS",
+        help=f"follow, with a look every SECONDS (default {WATCH_SEC:.0f}), to Ctrl-C",
+    )
     parser.add_argument(
         "--meter",
         action="append",
@@ -145,3 +218,15 @@ def _parser() -> ArgumentParser:
         help="suppose a reading, such as codex:weekly=33%%@+2d (repeatable)",
     )
     return parser
+
+
+def _seconds(text: str) -> float:
+    from argparse import ArgumentTypeError
+
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not MIN_WATCH_SEC <= seconds <= MAX_WATCH_SEC:
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds from {MIN_WATCH_SEC:g} to {MAX_WATCH_SEC:g}")
+    return seconds

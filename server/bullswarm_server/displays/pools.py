@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bullswarm_core.pools import EFFORTS
+from bullswarm_core.pools import EFFORTS, Rate
+from bullswarm_core.quota.windows import CLOCK_TOLERANCE, MINUTE
 from bullswarm_core.routing.billing import grant_command
 from bullswarm_core.routing.overview import PoolOverview
 from bullswarm_core.routing.text import duration, number
@@ -32,6 +33,7 @@ def _columns(item: PoolOverview, style: Style) -> str:
         *_daily(item),
         *_free(item),
         _state(item, style),
+        *_provenance(item),
     ]
     return " ".join(columns)
 
@@ -42,7 +44,8 @@ def _meter(item: PoolOverview) -> str:
         return "unmetered"
     elapsed = item.row.pacing_elapsed_pct
     clock = "?" if elapsed is None else f"{number(elapsed)}%"
-    return f"{window.kind} used {number(window.used_pct)}% elapsed {clock} [{_source(item)}]"
+    used = f"{number(window.used_pct)}%{_moved(window.used_pct, item.row.projected_pacing_pct)}"
+    return f"{window.kind} used {used} elapsed {clock} [{_source(item)}]"
 
 
 def _source(item: PoolOverview) -> str:
@@ -77,9 +80,48 @@ def _daily(item: PoolOverview) -> list[str]:
 def _protecting(name: str, used: float | None, projected: float | None, elapsed: float | None) -> list[str]:
     if used is None:
         return []
-    moved = "" if projected is None or number(projected) == number(used) else f"->{number(projected)}%"
-    column = [f"{name}={number(used)}%{moved}"]
+    column = [f"{name}={number(used)}%{_moved(used, projected)}"]
     return column if elapsed is None else [*column, f"({number(elapsed)}% elapsed)"]
+
+
+def _moved(used: float, projected: float | None) -> str:
+    return "" if projected is None or number(projected) == number(used) else f"->{number(projected)}%"
+
+
+def _provenance(item: PoolOverview) -> list[str]:
+    """Where the numbers of the line come from: the rate, who read the meter and when, who named the reset, the bill."""
+    pool, window = item.pool, item.pacing
+    columns = [f"rate={rate_text(rate)}"] if (rate := pacing_rate(item)) else []
+    if window is not None:
+        age = age_minutes(item)
+        columns += [f"age={duration(age)}"] if age is not None and age >= 1 else []
+        columns += [f"read-by={one_line(pool.meter_read_by).replace(' ', '-')}"] if pool.meter_read_by else []
+        columns += [f"reset={window.reset_source}"] if window.reset_source and item.row.pacing_resets_at else []
+        columns += ["unstable"] if window.unstable else []
+    columns += [f"reserve={number(item.row.reserve_pct)}%"] if item.row.reserve_pct else []
+    columns += ["overage=on"] if pool.overage else []
+    # A key is paid by the token: the person must see it beside the pool that would spend it (design D9).
+    columns += ["billing=api-key"] if pool.billing == "api-key" else []
+    return columns
+
+
+def pacing_rate(item: PoolOverview) -> Rate | None:
+    """The rate by which the pool's pace is charged: of its pacing window, else of the week."""
+    rates = item.pool.rates
+    return (rates.get(item.pacing.kind) if item.pacing else None) or rates.get("weekly")
+
+
+def rate_text(rate: Rate) -> str:
+    """``0.12%/min(history,4)``: what a minute of work spends, how that was learned and from how many readings."""
+    return f"{rate.pct_per_minute:.2g}%/min({rate.source},{rate.samples})"
+
+
+def age_minutes(item: PoolOverview) -> float | None:
+    """Minutes since the pacing window was read; None when nobody knows, as with a stamp from the future."""
+    captured_at = item.pacing.captured_at if item.pacing else None
+    if captured_at is None or captured_at > item.now + CLOCK_TOLERANCE:
+        return None
+    return max(0.0, (item.now - captured_at) / MINUTE)
 
 
 def _free(item: PoolOverview) -> list[str]:
@@ -118,6 +160,13 @@ def _limit(item: PoolOverview) -> str:
         return "" if kind == "5h" else f" ({kind} limit)"
     left = duration((item.spent.resets_at - item.now).total_seconds() / _MINUTE_SECONDS)
     return f" ({kind} limit, resets in {left})"
+
+
+def limit_left(item: PoolOverview) -> str:
+    """How long the spent window stays closed, with a space before it; nothing where nobody knows."""
+    if item.spent is None or item.spent.resets_at is None:
+        return ""
+    return f" {duration((item.spent.resets_at - item.now) / MINUTE)}"
 
 
 def _expiring(item: PoolOverview) -> str:

@@ -1,0 +1,225 @@
+"""``bullswarm pools`` on a terminal: one aligned line per pool, its quota as a bar against its clock.
+
+The columns, from the left: name, pacing window, bar, used, surplus, time to the reset, the 5-hour window, state. Below 70
+cells the window's name and the 5-hour column go, since the state tells when they matter; from 100 cells on come the hour
+of the reset, a bar of the 5 hours, the load and the age of the reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bullswarm_core.quota.windows import BURST_BLOCK_PCT
+from bullswarm_core.routing.billing import grant_command
+from bullswarm_core.routing.overview import PoolOverview
+from bullswarm_core.values import dataclass
+from bullswarm_server.displays.moments import local_moment
+from bullswarm_server.displays.pools import age_minutes, limit_left
+from bullswarm_server.displays.terminal import Terminal, cells
+from bullswarm_server.displays.text import Style, duration, number, one_line
+
+MIN_WIDTH, _NARROW, _WIDE, _WIDER, _WIDEST = 55, 78, 100, 125, 180
+_LONGEST_NAME = 24
+AHEAD_POINTS = -10.0
+"""A pool that is further ahead of its clock than this is drawn in the colour of trouble: it runs dry before its reset."""
+_SURPLUS, _EXTRAS = 6, 12
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+Paint = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Widths in cells; 0 leaves a column out."""
+
+    total: int
+    name: int
+    window: int
+    bar: int
+    used: int
+    reset: int
+    five_bar: int
+    five_text: int
+    extras: bool
+
+    @property
+    def middle(self) -> int:
+        """Cells from the window's name to the reset, for a pool that has none of it."""
+        return sum(width + 1 for width in (self.window, self.bar, self.used, _SURPLUS, self.reset) if width) - 1
+
+
+def pool_table(overviews: Sequence[PoolOverview], terminal: Terminal) -> list[str]:
+    """One line per pool; none is wider than the terminal, or than 180 cells."""
+    names = [one_line(item.pool.shown_name) for item in overviews]
+    layout = layout_for(terminal.width, longest=max((cells(name) for name in names), default=0))
+    return [_line(name, item, layout, terminal) for name, item in zip(names, overviews, strict=True)]
+
+
+def permission_notes(overviews: Sequence[PoolOverview]) -> list[str]:
+    """What to type for each pool that only waits for the person's word."""
+    return [
+        f"{one_line(item.pool.shown_name)} is paid by API key and not used before you allow it · {grant_command(item.pool.id)}"
+        for item in overviews
+        if item.state == "billing-gated"
+    ]
+
+
+def layout_for(width: int, *, longest: int) -> Layout:
+    """Divide ``width`` cells among the columns, the bar taking what the others leave; ``longest`` is the longest name."""
+    total = min(width, _WIDEST)
+    if total < _NARROW:
+        name, window, used, reset, five_text, state = min(longest, 14), 0, 4, 6, 0, 14
+    elif total < _WIDE:
+        name, window, used, reset, five_text, state = min(longest, 16), 7, 4, 6, 7, 16
+    else:
+        longest_name = _LONGEST_NAME if total >= _WIDER else 18
+        name, window, used, reset, five_text, state = min(longest, longest_name), 7, 8, 17, 7, 18
+    extras = total >= _WIDER
+    five_bar = 6 if extras else 0
+    others = [name, window, used, _SURPLUS, reset, five_text, five_bar, _EXTRAS if extras else 0, state]
+    bar_width = total - sum(column + 1 for column in others if column)
+    return Layout(total, name, window, min(40, max(6, bar_width)), used, reset, five_bar, five_text, extras)
+
+
+def _line(name: str, item: PoolOverview, layout: Layout, terminal: Terminal) -> str:
+    style = terminal.style
+    closed = item.state in ("disabled", "unavailable", "billing-gated")
+    shown = terminal.padded(name, layout.name)
+    columns = [style.faint(shown) if closed else shown]
+    word, paint = state_of(item, style)
+    if closed and item.pacing is None:
+        return f"{columns[0]} {paint(terminal.clipped(word, layout.total - layout.name - 1))}"
+    taken = layout.name + 1 + layout.middle + 1
+    if item.pacing is None or item.pacing.used_pct is None:
+        missing = "no reading yet" if item.pool.metered else "no meter"
+        columns.append(style.faint(terminal.padded(missing, layout.middle)))
+    else:
+        columns += _measured(item, layout, terminal)
+    for text, width in _protection(item, layout, terminal):
+        columns.append(text)
+        taken += width + 1
+    if layout.extras:
+        extras = f"{_load(item):>5} {_age(item):>6}"
+        columns.append(extras)
+        taken += len(extras) + 1
+    rest = terminal.clipped(word, max(0, layout.total - taken))
+    return " ".join([*columns, paint(rest)] if rest else columns).rstrip()
+
+
+def _measured(item: PoolOverview, layout: Layout, terminal: Terminal) -> list[str]:
+    row, paint = item.row, pace_paint(item, terminal.style)
+    window = [f"{item.pacing.kind:<{layout.window}}"] if layout.window and item.pacing else []
+    surplus = "-" if row.pace is None else f"{'+' if row.pace > 0 else ''}{number(row.pace)}"
+    return [
+        *window,
+        bar(row.pacing_used_pct or 0.0, row.pacing_elapsed_pct, layout.bar, terminal, paint=paint),
+        f"{_used(item, layout, terminal):>{layout.used}}",
+        paint(f"{surplus:>6}"),
+        f"{reset_text(item, layout.reset):>{layout.reset}}",
+    ]
+
+
+def bar(used: float, elapsed: float | None, width: int, terminal: Terminal, *, paint: Paint) -> str:
+    """``used`` percent of ``width`` cells, and a mark where the window's clock stands; clamped, since it is drawn."""
+    full, part, free, mark = ("█", _EIGHTHS, "░", "│") if terminal.unicode else ("#", " ", "-", "|")
+    eighths = round(min(100.0, max(0.0, used)) / 100 * width * 8)
+    drawn = full * (eighths // 8)
+    if part != " " and eighths % 8:
+        drawn += part[eighths % 8]
+    elif eighths % 8 >= 4:
+        drawn += full
+    line = drawn + free * (width - len(drawn))
+    if elapsed is None:
+        return paint(drawn) + terminal.style.faint(line[len(drawn) :])
+    place = min(width - 1, int(min(100.0, max(0.0, elapsed)) / 100 * width))
+    before, after = line[:place], line[place + 1 :]
+    in_drawn = len(drawn)
+    return (
+        paint(before[:in_drawn])
+        + terminal.style.faint(before[in_drawn:])
+        + mark
+        + paint(after[: max(0, in_drawn - place - 1)])
+        + terminal.style.faint(after[max(0, in_drawn - place - 1) :])
+    )
+
+
+def pace_paint(item: PoolOverview, style: Style) -> Paint:
+    """The colour of a pool's pace: green behind its clock, yellow a little ahead, red far ahead or used up."""
+    row = item.row
+    if item.spent is not None or (row.pacing_used_pct or 0.0) >= BURST_BLOCK_PCT or row.urgency_state == "draining":
+        return style.bad
+    if row.pace is None:
+        return str
+    if row.pace >= 0:
+        return style.good
+    return style.warn if row.pace >= AHEAD_POINTS else style.bad
+
+
+def reset_text(item: PoolOverview, width: int) -> str:
+    """When the pacing window resets: ``5d22h``, and with room the local day and hour before it."""
+    resets_at, left = item.row.pacing_resets_at, item.row.pace_resets_in_minutes
+    if resets_at is None or left is None:
+        return "?"
+    return duration(left) if width < 16 else f"{local_moment(resets_at, item.now)} ({duration(left)})"
+
+
+def _used(item: PoolOverview, layout: Layout, terminal: Terminal) -> str:
+    used, projected = item.row.pacing_used_pct or 0.0, item.row.projected_pacing_pct
+    if layout.used < 8 or projected is None or round(projected) == round(used):
+        return f"{round(used)}%"
+    return f"{round(used)}{'→' if terminal.unicode else '>'}{round(projected)}%"
+
+
+def _protection(item: PoolOverview, layout: Layout, terminal: Terminal) -> list[tuple[str, int]]:
+    if not layout.five_text:
+        return []
+    used, elapsed = item.row.five_hour_used_pct, item.row.five_hour_elapsed_pct
+    style = terminal.style
+    paint = style.bad if (used or 0.0) >= BURST_BLOCK_PCT else style.warn if item.row.near_five_hour_limit else str
+    text = "" if used is None else f"5h {round(used):>3}%"
+    found = [(paint(f"{text:<{layout.five_text}}"), layout.five_text)]
+    if layout.five_bar:
+        drawn = " " * layout.five_bar
+        if used is not None:
+            drawn = bar(used, elapsed, layout.five_bar, terminal, paint=paint)
+        found.append((drawn, layout.five_bar))
+    return found
+
+
+def _load(item: PoolOverview) -> str:
+    return f"{item.row.inflight} run" if item.row.inflight else ""
+
+
+def _age(item: PoolOverview) -> str:
+    age = age_minutes(item)
+    return "" if age is None else duration(age)
+
+
+def state_of(item: PoolOverview, style: Style) -> tuple[str, Paint]:
+    """The pool's state in a few words, and its colour."""
+    if item.state == "disabled":
+        return "disabled", style.faint
+    if item.state == "unavailable":
+        return f"unavailable: {one_line(item.pool.unavailable or '')}", style.bad
+    if item.state == "billing-gated":
+        return "key not allowed", style.warn
+    if item.spent is not None:
+        # The pacing window's reset has a column of its own.
+        left = "" if item.spent is item.pacing else limit_left(item)
+        return f"{item.spent.kind} spent{left}", style.bad
+    words = _words(item)
+    return (", ".join(words), style.warn) if words else ("ready", style.good)
+
+
+def _words(item: PoolOverview) -> list[str]:
+    row = item.row
+    words = [f"near {row.near_window} limit"] if row.near_window else []
+    if row.urgency_state in ("urgent", "draining"):
+        words.append(row.urgency_state)
+    if item.pacing is not None and item.pacing.source == "stale":
+        age = age_minutes(item)
+        words.append("stale" if age is None else f"{duration(age)} old")
+    words += ["unstable"] if item.pacing is not None and item.pacing.unstable else []
+    words += ["reserved"] if row.reserved else []
+    words += ["overage on"] if item.pool.overage else []
+    return words
