@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import wrap
 
 from bullswarm_core.errors import UsageError
 from bullswarm_core.home import write_bytes_atomic
@@ -26,8 +27,8 @@ from bullswarm_server.displays.traces import Trace, kinds_of, trace_document, tr
 
 SCHEMA_VERSION = "bullswarm.pools-history.v1"
 _HIGHEST = 18
-_BESIDE = 7
-"""Lines on the screen that are not the drawing: heading, axis, what is told below, and the prompt."""
+_BESIDE = 5
+"""Lines on the screen beside the drawing, the heading and what is told below: legend, axis, command and prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +95,10 @@ def _drawn(
     if not trace.spans:
         return [f"{subject.name}: no reading of its {trace.kind} window is kept yet", *told]
     terminal = terminal_of(context.out, context.environ, colour=context.colour)
-    height = min(_HIGHEST, terminal.height - _BESIDE - len(told))
+    heading = wrap(terminal.spelled(f"{subject.name} · {summary(trace)}"), max(20, terminal.width))
+    height = min(_HIGHEST, terminal.height - _BESIDE - len(heading) - len(told))
     legend = "use ━  clock ┄" if terminal.unicode else "use *  clock ."
-    heading = terminal.clipped(f"{subject.name} · {summary(trace)}", terminal.width)
-    return [heading, terminal.style.faint(legend), *plot_lines(trace, terminal, height=height), *told]
+    return [*heading, terminal.style.faint(legend), *plot_lines(trace, terminal, height=height), *told]
 
 
 def summary(trace: Trace) -> str:
