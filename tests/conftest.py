@@ -34,6 +34,8 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("BULLSWARM_HOME", str(home / ".bullswarm"))
+    # No test asks a vendor, nor starts a process that might: those that mean to point the endpoints at 127.0.0.1 first.
+    monkeypatch.setenv("BULLSWARM_METERS", "off")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     yield home

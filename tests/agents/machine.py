@@ -202,6 +202,7 @@ def machine(root: Path, setup: Setup, script: Sequence[Any]) -> Iterator[Machine
             "PATH": f"{folders['bin']}:{SYSTEM_PATH}",
             "HOME": str(folders["home"]),
             "BULLSWARM_HOME": str(folders["bullswarm"]),
+            "BULLSWARM_METERS": "off",
             "TMPDIR": str(folders["tmp"]),
             "LANG": "C.UTF-8",
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),

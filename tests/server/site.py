@@ -275,6 +275,7 @@ def make_site(root: Path) -> Site:
         "BULLSWARM_HOME": str(root / "state"),
         "TMPDIR": str(root / "tmp"),
         "LANG": "C.UTF-8",
+        "BULLSWARM_METERS": "off",
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
     }
     subprocess.run(["git", "init", "--quiet", str(root / "project")], check=True, env=environ)

@@ -114,6 +114,7 @@ def pick_pool(
 
     ``again`` is what the failure rule asks of an attempt that follows a failed one.
     """
+    services.freshen_meters()
     view = look(services, connection, write_cache=True)
     sharing = _sharing_sign_in(services, again)
     tasks = step_tasks(state, step_id, again, sharing=sharing)

@@ -20,11 +20,17 @@ def _nobody_listens() -> None:
     pass
 
 
+def _no_meter(pool_id: str) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """Injected into everything that runs work, so that core knows no provider and tests set the clock.
 
-    ``load_changed`` is called whenever work started or ended, after the ledger says so.
+    ``load_changed`` is called whenever work started or ended, after the ledger says so. ``freshen_meters`` is called before a
+    pick, has old readings renewed and returns within about a second; ``read_meter`` has one pool's meter read now, whatever its
+    age, and returns within about ten. Neither raises.
     """
 
     home: Home
@@ -33,6 +39,8 @@ class Services:
     now: Callable[[], datetime] = utc_now
     missing_secrets: tuple[str, ...] = ()
     load_changed: Callable[[], object] = _nobody_listens
+    freshen_meters: Callable[[], object] = _nobody_listens
+    read_meter: Callable[[str], object] = _no_meter
 
     def profile(self, pool_id: str) -> PoolProfile | None:
         """Return the pool's profile as it is now, or None when the pool no longer exists."""

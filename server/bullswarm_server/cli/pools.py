@@ -83,15 +83,15 @@ def run(arguments: list[str], context: CommandContext) -> int:
 
 def look(options: Options, context: CommandContext) -> Look:
     """Return every pool as it is now. Raises UsageError for a supposition that can't be understood."""
-    now = datetime.now(UTC)
-    supposed = parse_meters(options.meter, now=now)
+    parse_meters(options.meter, now=datetime.now(UTC))  # what is wrong with the call comes before any reading
     registry = load_registry(context)
     settings = Settings.load(context.home)
     labels = Labels.load(context.home)
     renewed = renew(
-        context.home, registry.profiles, settings, environ=context.environ, labels=labels, now=now, force=options.force
+        context.home, registry.profiles, settings, environ=context.environ, labels=labels, force=options.force
     )
     now = datetime.now(UTC)
+    supposed = parse_meters(options.meter, now=now)
     inflight, rates = work_now(context.home, registry.profiles, now=now)
     pools = current_pools(
         context.home, registry.profiles, settings, now=now, labels=labels, inflight=inflight, rates=rates

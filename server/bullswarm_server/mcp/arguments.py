@@ -78,6 +78,7 @@ class PoolsArguments(Arguments):
 
     tool = "pools"
     pool: str | None = Field(None, description="only this pool, by id or label, with every detail")
+    force: bool = Field(False, description="read the meters anew now (up to 20 s)")
 
 
 class WorkflowGoalArguments(Arguments):

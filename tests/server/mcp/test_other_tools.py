@@ -275,7 +275,7 @@ async def read(call: Caller, uri: str) -> str:
 async def test_a_fault_of_our_own_is_said_and_ends_nothing(
     site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("by zero")
 
     monkeypatch.setattr("bullswarm_server.mcp.tools.pools.pools_now", broken)

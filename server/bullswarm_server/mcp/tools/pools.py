@@ -21,6 +21,7 @@ from bullswarm_server.mcp.results import MOST_BYTES, Document, answer, clipped, 
 from bullswarm_server.mcp.session import Call
 from bullswarm_server.mcp.tools.tool import READS, Tool
 from bullswarm_server.mcp.waiting import Report
+from bullswarm_server.metering import outcome_lines, renew
 
 _MOST_ROWS = 64
 _MOST_PROBLEMS, _PROBLEM_LENGTH = 5, 200
@@ -29,11 +30,12 @@ _BULKY = ("snapshot", "spend", "tiers", "capabilities", "configDir")
 
 
 async def _pools(call: Call, given: PoolsArguments, _: Report) -> CallToolResult:
-    return await anyio.to_thread.run_sync(_show, call, given.pool)
+    return await anyio.to_thread.run_sync(_show, call, given.pool, given.force)
 
 
-def _show(call: Call, only: str | None) -> CallToolResult:
-    whole, lines = pools_now(call, only)
+def _show(call: Call, only: str | None, force: bool) -> CallToolResult:
+    whole, lines = pools_now(call, only, force=force)
+    troubles = [clipped(line, 400) for line in outcome_lines(whole.get("renewed", ()), now=utc_now())[:_MOST_ROWS]]
     problems = [
         {key: clipped(value, _PROBLEM_LENGTH) for key, value in problem.items()}
         for problem in whole["problems"][:_MOST_PROBLEMS]
@@ -49,31 +51,40 @@ def _show(call: Call, only: str | None) -> CallToolResult:
         if omitted:
             document["omittedPools"] = omitted
             text.append(f'… {omitted} more pools: pools {{"pool":"<id>"}} shows one')
-        return answer(text, document)
+        return answer([*text, *troubles], document)
 
     if only is not None:
         detailed = answer(
-            lines, {**whole, "pools": [without_empty(row) for row in whole["pools"]], "problems": problems}
+            [*lines, *troubles],
+            {**whole, "pools": [without_empty(row) for row in whole["pools"]], "problems": problems},
         )
         if size(detailed) <= MOST_BYTES:
             return detailed
     return fitted(build, _MOST_ROWS)
 
 
-def pools_now(call: Call, only: str | None = None) -> tuple[Document, list[str]]:
-    """Return the document of `pools --json` and its lines, of every pool or of one. Raises UnknownNameError."""
-    now = utc_now()
+def pools_now(call: Call, only: str | None = None, *, force: bool = False) -> tuple[Document, list[str]]:
+    """Return the document of `pools --json` and its lines, of every pool or of one. Raises UnknownNameError.
+
+    Old readings are renewed for a second at most; ``force`` has all that are shown read anew, for up to 20 s.
+    """
     registry = load(call.home, call.machine.environ)
     settings, labels = Settings.load(call.home), Labels.load(call.home)
+    shown = registry.profiles
+    if only is not None:
+        wanted = labels.resolve(only, [profile.id for profile in shown])
+        shown = tuple(profile for profile in shown if profile.id == wanted)
+    environ = call.machine.environ
+    renewed = renew(call.home, shown, settings, environ=environ, labels=labels, force=force)
+    now = utc_now()
     inflight, rates = work_now(call.home, registry.profiles, now=now)
     pools = current_pools(
         call.home, registry.profiles, settings, now=now, labels=labels, inflight=inflight, rates=rates
     )
     rows = [overview(pool, now=now, context=routing_context(settings)) for pool in pools]
     if only is not None:
-        wanted = labels.resolve(only, [row.pool.id for row in rows])
         rows = [row for row in rows if row.pool.id == wanted]
-    return pools_document(rows, registry, now=now), pool_lines(rows)
+    return pools_document(rows, registry, now=now, renewed=renewed), pool_lines(rows)
 
 
 def slim(row: dict[str, Any]) -> Document:
