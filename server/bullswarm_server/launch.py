@@ -12,10 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import BullswarmError, StorageError, UsageError
 from bullswarm_core.home import Home, make_folder, open_log, write_json
+from bullswarm_core.program.model import program_from
 from bullswarm_core.runs.events import RunCreated, StopRequested
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.ids import new_run_id
@@ -80,15 +82,58 @@ def create_run(
     it is another task's.
     """
     refuse_home_in_reach(home, task)
+    asked = _Asked("run", task.goal, task.cwd, to_program(task), to_options(task))
+    return _record(home, connection, asked, environ=environ, origin=origin, now=now, idempotency_key=idempotency_key)
+
+
+def create_workflow(
+    home: Home,
+    connection: sqlite3.Connection,
+    program: Mapping[str, Any],
+    *,
+    goal: str,
+    cwd: str,
+    options: Mapping[str, Any],
+    environ: Mapping[str, str],
+    origin: Origin,
+    now: datetime,
+    idempotency_key: str | None = None,
+) -> RunCreated:
+    """Record a run of a valid program, with its folder; nothing is running yet. Raises as ``create_run`` does."""
+    for step in program_from(program).steps:
+        refuse_home_in_reach(home, Task(prompt=step.prompt, lane=step.lane, cwd=cwd))
+    asked = _Asked("workflow", goal, cwd, program, options)
+    return _record(home, connection, asked, environ=environ, origin=origin, now=now, idempotency_key=idempotency_key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    kind: str
+    goal: str
+    cwd: str
+    program: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+
+def _record(
+    home: Home,
+    connection: sqlite3.Connection,
+    asked: _Asked,
+    *,
+    environ: Mapping[str, str],
+    origin: Origin,
+    now: datetime,
+    idempotency_key: str | None,
+) -> RunCreated:
     saved = save(environ, leave_out=[name for name in environ if is_session_variable(name)])
     created = RunCreated(
         run_id=new_run_id(now),
         short_id="",
-        kind="run",
-        goal=task.goal,
-        cwd=task.cwd,
-        program=to_program(task),
-        options=to_options(task),
+        kind=asked.kind,
+        goal=asked.goal,
+        cwd=asked.cwd,
+        program=asked.program,
+        options=asked.options,
         caller=origin.caller,
         caller_pool=origin.caller_pool,
         root=origin.root,
@@ -157,7 +202,7 @@ def wait_for(
     restart_kernel: bool = True,
     tick: Callable[[RunState, float], None] | None = None,
 ) -> RunState:
-    """Wait until the run has its verdict and return its state; after ``timeout_sec`` return it as it is then.
+    """Wait until the run has its verdict, or waits for somebody; return its state, after ``timeout_sec`` as it is then.
 
     A kernel that is gone is started again, at most three times. ``tick`` is called about five times a second with the state
     and the seconds waited. Raises BullswarmError when kernels keep dying.
@@ -173,7 +218,10 @@ def wait_for(
                 return state
             if tick is not None:
                 tick(state, waited)
-            if restart_kernel and kernel_state(home, state, now=utc_now()) is KernelState.GONE:
+            kernel = kernel_state(home, state, now=utc_now())
+            if kernel is KernelState.PARKED:
+                return state
+            if restart_kernel and kernel is KernelState.GONE:
                 starts += 1
                 _start_again(home, state, starts, environ)
             time.sleep(_FIRST_LOOKS_SEC if waited < _EARLY_SEC else _LATER_LOOKS_SEC)

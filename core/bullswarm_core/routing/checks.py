@@ -38,7 +38,8 @@ def judge(request: Request, pools: Sequence[Pool], *, now: datetime, context: Ro
     is left.
 
     A pool that a limit or a failed probe holds is still there: it returns, so that no stand-in answers in its place;
-    nor does one answer for a pool that waits for one word of the person.
+    nor does one answer for a pool that waits for one word of the person, or that the task's own filters left out: a
+    retry elsewhere, or a review by another provider, must never come from a worker that only repeats its task.
     Raises ValueError when two pools have one id, since a pick between them would depend on the order of the list.
     """
     if len({pool.id for pool in pools}) != len(pools):
@@ -61,7 +62,7 @@ def judge(request: Request, pools: Sequence[Pool], *, now: datetime, context: Ro
             backups.append(pool)
         else:
             enter(pool)
-    held = any(entry.kind in LIMIT_KINDS or entry.kind in ("probe", "billing") for entry in excluded)
+    held = any(entry.kind in LIMIT_KINDS or entry.kind in ("probe", "billing", "filter") for entry in excluded)
     stand_in = not rows and not held
     for pool in backups:
         if stand_in:

@@ -19,10 +19,11 @@ STARTING = timedelta(seconds=20)
 
 
 class KernelState(enum.Enum):
-    """What is known of a run's kernel."""
+    """What is known of a run's kernel; a parked run needs none until somebody acts."""
 
     ALIVE = "alive"
     STARTING = "starting"
+    PARKED = "parked"
     GONE = "gone"
     DONE = "done"
 
@@ -33,19 +34,22 @@ def kernel_state(home: Home, state: RunState, *, now: datetime) -> KernelState:
         return KernelState.DONE
     if lock_is_held(RunFolder.of(home, state.created.run_id)):
         return KernelState.ALIVE
-    if state.kernel is None and now - state.created_at < STARTING and _may_be_starting(home, state):
-        return KernelState.STARTING
-    return KernelState.GONE
+    if state.parked is not None:
+        return KernelState.PARKED
+    return KernelState.STARTING if _may_be_starting(home, state, now) else KernelState.GONE
 
 
-def _may_be_starting(home: Home, state: RunState) -> bool:
-    """False once the process that was started as the kernel is known to have ended."""
+def _may_be_starting(home: Home, state: RunState, now: datetime) -> bool:
+    """Whether the process that was started as the kernel is there and has not taken the lock yet.
+
+    Until it is known which process that is, a run that is only some seconds old is given the time to start.
+    """
+    young = state.kernel is None and now - state.created_at < STARTING
     try:
-        record = read_json(RunFolder.of(home, state.created.run_id).kernel_start)
+        started = ProcessIdentity.from_json(read_json(RunFolder.of(home, state.created.run_id).kernel_start))
     except StateError:
-        return True
-    started = ProcessIdentity.from_json(record)
-    return started is None or is_alive(started)
+        return young
+    return young if started is None else is_alive(started) and (young or state.kernel is not None)
 
 
 def lock_is_held(folder: RunFolder) -> bool:

@@ -51,6 +51,36 @@ def result_of(state: RunState, outcome: str, *, folder: RunFolder, label: Label)
     }
 
 
+def running_result(state: RunState, *, kernel_alive: bool, folder: RunFolder, label: Label) -> Document:
+    """Build what can be said of a workflow that is not over: how each step stands, and what it waits for."""
+    status = status_of(state, kernel_alive=kernel_alive)
+    document = result_of(state, status, folder=folder, label=label)
+    waiting = state.parked.waiting_for if state.parked is not None else ()
+    return {**document, "reason": _why_unfinished(state, status), "waitingFor": list(waiting)}
+
+
+def status_of(state: RunState, *, kernel_alive: bool) -> str:
+    """Return how a workflow stands in one word: its outcome, or running, stopping, paused, waiting, kernel-gone."""
+    if state.finished is not None:
+        return state.finished.outcome
+    if state.parked is not None:
+        return state.parked.reason
+    if not kernel_alive:
+        return "kernel-gone"
+    return "stopping" if state.stop_requested else "running"
+
+
+def _why_unfinished(state: RunState, status: str) -> str:
+    short = state.created.short_id
+    if status == "kernel-gone":
+        return f"kernel gone · next: bullswarm runs resume {short}"
+    if status == "paused":
+        return f"paused · next: bullswarm workflow resume {short}"
+    if status == "waiting" and state.parked is not None:
+        return f"waiting for you at {', '.join(state.parked.waiting_for)}"
+    return "in flight"
+
+
 def reason_of(state: RunState, known: Mapping[str, NodeStatus], outcome: str) -> str:
     """Say in one line why the run ended as it did."""
     steps = state.program.steps

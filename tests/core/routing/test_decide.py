@@ -221,6 +221,8 @@ def test_no_stand_in_answers_for_a_pool_that_only_waits() -> None:
     held = [pool("codex", window("weekly", 100, 50)), ECHO]
     decision = decide(ANALYZE, held, now=NOW)
     assert (decision.pool, decision.failure_kind) == (None, "quota")
+    avoided = decide(Request("analyze", avoid_pools=("codex",)), [pool("codex"), ECHO], now=NOW)
+    assert (avoided.pool, avoided.failure_kind) == (None, "unavailable")
     probed = decide(ANALYZE, [pool("codex"), ECHO], now=NOW, context=RoutingContext(probes={"codex": "404"}))
     assert (probed.pool, probed.failure_kind) == (None, "unavailable")
 

@@ -1,0 +1,199 @@
+"""Whole workflows on scripted workers: a kernel drives a program to its result, or to where it waits for somebody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from tests.core.runs.journals import document
+from tests.server.site import ANSWER, SAY, Site, until
+
+from bullswarm_core.runs.events import PauseLifted, RunReopened, StopRequested
+from bullswarm_core.runs.intents import Wish, accept, add, carry_out, continue_node, pause, rerun, resume
+from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.services import utc_now
+from bullswarm_core.runs.state import RunState
+from bullswarm_server.launch import Origin, create_workflow, start_kernel, wait_for
+
+# Answers, fails, writes, or waits, as the prompt says.
+ACTOR = f"""p=$(cat)
+case "$p" in
+  *"FAIL"*) echo 'boom' >&2; exit 3;;
+  *"WAIT"*) n=0; while [ ! -e go ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; echo '{ANSWER}';;
+  *"WRITE"*) f=$(printf '%s' "$p" | sed -n 's/.*WRITE \\([a-z.]*\\).*/\\1/p'); echo made >> "$f"; echo '{ANSWER}';;
+  *"DONE"*) echo '{{"done": true}}';;
+  *"MORE"*) if [ -e enough ]; then echo '{{"done": true}}'; else touch enough; echo '{{"done": false}}'; fi;;
+  *) echo '{ANSWER}';;
+esac"""
+TYPED = {"type": "object", "properties": {"done": {"type": "boolean"}}, "required": ["done"]}
+
+
+@pytest.fixture
+def actors(site: Site) -> Site:
+    """Two pools that do as they are told."""
+    site.worker("one", ACTOR)
+    site.worker("two", ACTOR)
+    return site
+
+
+def begin(site: Site, program: Mapping[str, Any], **options: Any) -> str:
+    with site.database() as connection:
+        created = create_workflow(
+            site.home, connection, program, goal="the goal", cwd=str(site.project), options=options, environ=site.environ,
+            origin=Origin(), now=utc_now(),
+        )  # fmt: skip
+    start_kernel(site.home, created.run_id, environ=site.environ)
+    return created.run_id
+
+
+def ended(site: Site, run_id: str) -> RunState:
+    state = wait_for(site.home, run_id, environ=site.environ, timeout_sec=60)
+    assert state.finished is not None or state.parked is not None, site.newest_events()
+    return state
+
+
+def wish(site: Site, run_id: str, wanted: Wish) -> None:
+    with site.database() as connection:
+        carry_out(connection, run_id, wanted, now=utc_now())
+
+
+def go_on(site: Site, run_id: str, wanted: Wish) -> RunState:
+    """Carry a wish out on a run without a kernel, and drive it on."""
+    wish(site, run_id, wanted)
+    start_kernel(site.home, run_id, environ=site.environ)
+    return ended(site, run_id)
+
+
+def result(state: RunState) -> dict[str, Any]:
+    assert state.finished is not None
+    return dict(state.finished.verdict)
+
+
+def statuses(state: RunState) -> dict[str, str]:
+    return {step["id"]: step["status"] for step in result(state)["steps"]}
+
+
+def test_dependent_steps_run_in_order_and_the_result_tells_of_each(actors: Site) -> None:
+    program = document(
+        {"id": "a"}, {"id": "b"}, {"id": "c", "dependsOn": ["a", "b"], "lane": "build", "prompt": "WRITE made.txt"}
+    )
+    state = ended(actors, begin(actors, program))
+    found = result(state)
+    assert (found["status"], found["reason"]) == ("completed", "3 of 3 steps succeeded")
+    assert statuses(state) == {"a": "succeeded", "b": "succeeded", "c": "succeeded"}
+    assert found["steps"][2]["changedFiles"] == ["made.txt"] and found["totals"]["attempts"] == 3
+    a, b, c = (state.steps[name].attempts[0] for name in "abc")
+    assert c.picked_at >= max(a.finished_at, b.finished_at)  # type: ignore[type-var, operator]
+    assert actors.in_flight() == []
+
+
+def test_a_failed_step_is_tried_once_elsewhere_and_only_what_waits_for_it_is_blocked(actors: Site) -> None:
+    program = document({"id": "a", "prompt": "FAIL"}, {"id": "b", "dependsOn": ["a"]}, {"id": "c"})
+    state = ended(actors, begin(actors, program))
+    assert statuses(state) == {"a": "failed", "b": "blocked", "c": "succeeded"}
+    assert result(state)["reason"] == "2 of 3 steps did not succeed: a failed (process), b blocked"
+    tries = [attempt.picked for attempt in state.steps["a"].attempts]
+    assert {picked.pool for picked in tries} == {"one", "two"}
+    assert [picked.retry_how for picked in tries] == [None, "another-pool"]
+
+
+def test_with_one_pool_alone_the_retry_stays_there(site: Site) -> None:
+    site.worker("one", ACTOR)
+    state = ended(site, begin(site, document({"id": "a", "prompt": "FAIL"})))
+    assert [attempt.picked.pool for attempt in state.steps["a"].attempts] == ["one", "one"]
+
+
+def test_a_rerun_an_acceptance_and_an_addition_reopen_a_finished_run(actors: Site) -> None:
+    run_id = begin(actors, document({"id": "a", "prompt": "FAIL"}, {"id": "b", "dependsOn": ["a"]}), retryAttempts=0)
+    first = ended(actors, run_id)
+    failed_on = first.steps["a"].attempts[0].picked.pool
+    again = go_on(actors, run_id, rerun("a", avoid=(failed_on,), by="me"))
+    assert again.steps["a"].attempts[1].picked.pool != failed_on and result(again)["status"] == "partial"
+    accepted = go_on(actors, run_id, accept("a", reason="good enough", by="me"))
+    assert result(accepted)["status"] == "completed" and result(accepted)["steps"][0]["accepted"] == "good enough"
+    added = go_on(actors, run_id, add({"steps": [{"id": "c", "prompt": "Do it.", "dependsOn": ["b"]}]}, by="me"))
+    assert statuses(added) == {"a": "succeeded", "b": "succeeded", "c": "succeeded"}
+    assert len(added.steps["b"].attempts) == 1, "a finished step never runs again"
+
+
+def test_a_gate_parks_the_run_without_a_kernel_until_somebody_continues(actors: Site) -> None:
+    program = document({"id": "a"}, {"id": "b", "dependsOn": ["g"]}, gates=[{"id": "g", "dependsOn": ["a"]}])
+    run_id = begin(actors, program)
+    parked = ended(actors, run_id)
+    assert parked.parked is not None and parked.parked.waiting_for == ("g",)
+    until(lambda: not any("bullswarm_server.kernel" in line for line in actors.processes().values()), "no kernel")
+    assert statuses(go_on(actors, run_id, continue_node("g", by="me"))) == {"a": "succeeded", "b": "succeeded"}
+
+
+def test_a_loop_passes_in_its_second_round(actors: Site) -> None:
+    program = document(
+        {"id": "r", "prompt": "MORE", "answer": TYPED},
+        {"id": "z", "dependsOn": ["l"]},
+        loops=[{"id": "l", "steps": ["r"], "until": {"step": "r", "field": "done"}, "maxRounds": 3}],
+    )
+    state = ended(actors, begin(actors, program))
+    assert result(state)["loops"] == [{"id": "l", "status": "passed", "outcome": "passed", "round": 2, "maxRounds": 3}]
+    assert len(state.steps["r"].attempts) == 2 and statuses(state)["z"] == "succeeded"
+
+
+def test_writers_without_files_never_work_at_once(actors: Site) -> None:
+    program = document(*({"id": name, "lane": "build", "prompt": f"WRITE {name}.txt"} for name in "abc"))
+    state = ended(actors, begin(actors, program))
+    spans = sorted((step.attempts[0].picked_at, step.attempts[0].finished_at) for step in state.steps.values())
+    assert all(before[1] <= after[0] for before, after in pairwise(spans))  # type: ignore[operator]
+
+
+def test_a_stop_ends_the_work_and_what_has_not_begun(actors: Site) -> None:
+    run_id = begin(actors, document({"id": "a", "prompt": "WAIT"}, {"id": "b", "dependsOn": ["a"]}))
+    actors.happened("attempt.launched")
+    with actors.database() as connection:
+        Journal(connection).append(run_id, [StopRequested(by="me")], at=utc_now())
+    state = ended(actors, run_id)
+    assert (result(state)["status"], statuses(state)) == ("cancelled", {"a": "cancelled", "b": "cancelled"})
+
+
+def test_a_pause_at_once_stops_the_worker_and_a_resume_begins_it_anew(actors: Site) -> None:
+    run_id = begin(actors, document({"id": "a", "prompt": "WAIT"}))
+    actors.happened("attempt.launched")
+    wish(actors, run_id, pause(at_once=True, by="me"))
+    paused = ended(actors, run_id)
+    assert paused.parked is not None and paused.parked.reason == "paused"
+    assert paused.steps["a"].attempts[0].finished.failure_kind == "paused"  # type: ignore[union-attr]
+    actors.go()
+    state = go_on(actors, run_id, resume(by="me"))
+    assert statuses(state) == {"a": "succeeded"} and len(state.steps["a"].attempts) == 2
+    assert PauseLifted.type in actors.events(run_id) and RunReopened.type not in actors.events(run_id)
+
+
+def test_the_kernel_may_die_at_any_moment(actors: Site) -> None:
+    program = document({"id": "a", "prompt": "WAIT"}, {"id": "b", "dependsOn": ["a"]})
+    run_id = begin(actors, program)
+    actors.happened("attempt.launched")
+    actors.kill(actors.kernel())
+    actors.go()
+    state = ended(actors, run_id)
+    assert statuses(state) == {"a": "succeeded", "b": "succeeded"}
+    assert len(state.steps["a"].attempts) == 1 and state.steps["a"].attempts[0].taken_over in (
+        "re-attached",
+        "harvested",
+    )
+
+
+def test_independent_reviews_avoid_the_providers_that_wrote(actors: Site) -> None:
+    program = document(
+        {"id": "w", "lane": "build", "prompt": "WRITE made.txt", "files": ["made.txt"]},
+        {"id": "r", "dependsOn": ["w"], "route": {"independentOf": ["w"]}},
+    )
+    state = ended(actors, begin(actors, program))
+    wrote, reviewed = (state.steps[name].attempts[0].picked for name in "wr")
+    assert wrote.pool != reviewed.pool and "independent of w" in reviewed.reason
+
+
+def test_a_step_that_its_route_leaves_without_a_pool_comes_back_at_once(site: Site) -> None:
+    site.worker("one", SAY)
+    program = document({"id": "w"}, {"id": "r", "dependsOn": ["w"], "route": {"independentOf": ["w"]}})
+    state = ended(site, begin(site, program))
+    assert statuses(state) == {"w": "succeeded", "r": "failed"}
+    assert result(state)["steps"][1]["failureKind"] == "unavailable"
