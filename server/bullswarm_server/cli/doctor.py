@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -14,9 +15,11 @@ from bullswarm_core.connector import Connector, PoolProfile
 from bullswarm_core.errors import BullswarmError
 from bullswarm_core.fast import VERSION
 from bullswarm_core.labels import Labels
+from bullswarm_core.quota.due import why_not_read
 from bullswarm_core.settings import Settings
 from bullswarm_providers.registry import Registry, load
 from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.cli.doctor_meters import mode_trouble, trouble
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.displays.text import one_line, style_for
 
@@ -89,6 +92,8 @@ def _checks(context: CommandContext) -> Iterator[Check]:
         fix = "" if "·" in problem.message else f"bullswarm provider validate {problem.where}"
         yield Check(f"provider {problem.name}", "failed", problem.message, fix)
     yield from _pools(registry, context)
+    if found := mode_trouble(context.environ):
+        yield Check("meters", "warning", *found)
 
 
 def _home(context: CommandContext) -> Check:
@@ -152,6 +157,8 @@ def _pools(registry: Registry, context: CommandContext) -> Iterator[Check]:
         check = _pool(profile, settings, labels.shown(profile.id))
         usable += check.status == "ok" and settings.enabled(profile.id) and not profile.connector.last_resort
         yield check
+        if found := _meter(profile, settings, context, labels.shown(profile.id)):
+            yield found
     missing = [
         f"{loaded.connector.display_name} ({how_to_start(loaded.connector)})"
         for loaded in registry.providers
@@ -182,6 +189,14 @@ def _pool(profile: PoolProfile, settings: Settings, name: str) -> Check:
         said = f"{message} (a failure, since you turned this pool on)" if asked_for else message
         return Check(title, "failed" if asked_for else "warning", said, fix)
     return Check(title, "ok", f"{profile.binary}; sign-in: {profile.signed_in_why}; billing: {profile.billing}")
+
+
+def _meter(profile: PoolProfile, settings: Settings, context: CommandContext, name: str) -> Check | None:
+    """Look at what the last attempt to read the meter left; nothing is asked here."""
+    if why_not_read(profile, enabled=settings.enabled(profile.id)) is not None:
+        return None
+    found = trouble(context.home, profile, now=datetime.now(UTC))
+    return Check(f"meter {name}", "warning", *found) if found else None
 
 
 def how_to_start(connector: Connector) -> str:
