@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from tests.core.runs.journals import document
-from tests.server.site import ANSWER, SAY, Site, until
+from tests.server.site import SAY, Site, until
+from tests.server.workflows import ACTOR, TYPED, begin, ended, go_on, result, statuses, wish
 
 from bullswarm_core.runs.events import PauseLifted, RunReopened, StopRequested
-from bullswarm_core.runs.intents import Wish, accept, add, carry_out, continue_node, pause, rerun, resume
+from bullswarm_core.runs.intents import accept, add, continue_node, pause, rerun, resume
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.services import utc_now
-from bullswarm_core.runs.state import RunState
-from bullswarm_server.launch import Origin, create_workflow, start_kernel, wait_for
-
-# Answers, fails, writes, or waits, as the prompt says.
-ACTOR = f"""p=$(cat)
-case "$p" in
-  *"FAIL"*) echo 'boom' >&2; exit 3;;
-  *"WAIT"*) n=0; while [ ! -e go ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; echo '{ANSWER}';;
-  *"WRITE"*) f=$(printf '%s' "$p" | sed -n 's/.*WRITE \\([a-z.]*\\).*/\\1/p'); echo made >> "$f"; echo '{ANSWER}';;
-  *"DONE"*) echo '{{"done": true}}';;
-  *"MORE"*) if [ -e enough ]; then echo '{{"done": true}}'; else touch enough; echo '{{"done": false}}'; fi;;
-  *) echo '{ANSWER}';;
-esac"""
-TYPED = {"type": "object", "properties": {"done": {"type": "boolean"}}, "required": ["done"]}
 
 
 @pytest.fixture
@@ -36,43 +21,6 @@ def actors(site: Site) -> Site:
     site.worker("one", ACTOR)
     site.worker("two", ACTOR)
     return site
-
-
-def begin(site: Site, program: Mapping[str, Any], **options: Any) -> str:
-    with site.database() as connection:
-        created = create_workflow(
-            site.home, connection, program, goal="the goal", cwd=str(site.project), options=options, environ=site.environ,
-            origin=Origin(), now=utc_now(),
-        )  # fmt: skip
-    start_kernel(site.home, created.run_id, environ=site.environ)
-    return created.run_id
-
-
-def ended(site: Site, run_id: str) -> RunState:
-    state = wait_for(site.home, run_id, environ=site.environ, timeout_sec=60)
-    assert state.finished is not None or state.parked is not None, site.newest_events()
-    return state
-
-
-def wish(site: Site, run_id: str, wanted: Wish) -> None:
-    with site.database() as connection:
-        carry_out(connection, run_id, wanted, now=utc_now())
-
-
-def go_on(site: Site, run_id: str, wanted: Wish) -> RunState:
-    """Carry a wish out on a run without a kernel, and drive it on."""
-    wish(site, run_id, wanted)
-    start_kernel(site.home, run_id, environ=site.environ)
-    return ended(site, run_id)
-
-
-def result(state: RunState) -> dict[str, Any]:
-    assert state.finished is not None
-    return dict(state.finished.verdict)
-
-
-def statuses(state: RunState) -> dict[str, str]:
-    return {step["id"]: step["status"] for step in result(state)["steps"]}
 
 
 def test_dependent_steps_run_in_order_and_the_result_tells_of_each(actors: Site) -> None:

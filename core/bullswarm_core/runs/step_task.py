@@ -57,6 +57,7 @@ def step_task(state: RunState, step_id: str) -> Task:
         use_providers=route.use_providers,
         avoid_providers=route.avoid_providers,
         independent_of=route.independent_of,
+        shared_tree=bool(options.get("sharedTree")),
         answer=step.answer,
         workflow=True,
     )
