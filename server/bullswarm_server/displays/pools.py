@@ -41,7 +41,8 @@ def _columns(item: PoolOverview, style: Style) -> str:
 def _meter(item: PoolOverview) -> str:
     window = item.pacing
     if window is None or window.used_pct is None:
-        return "unmetered"
+        trouble = _trouble(item)
+        return f"unmetered [{trouble}]" if trouble else "unmetered"
     elapsed = item.row.pacing_elapsed_pct
     clock = "?" if elapsed is None else f"{number(elapsed)}%"
     used = f"{number(window.used_pct)}%{_moved(window.used_pct, item.row.projected_pacing_pct)}"
@@ -52,13 +53,16 @@ def _source(item: PoolOverview) -> str:
     source = item.pacing.source if item.pacing else "stale"
     if source != "stale":
         return source
-    notes = "stale"
-    if item.pool.meter_error:
-        notes += f" · {one_line(item.pool.meter_error)}"
+    return " · ".join(filter(None, ("stale", _trouble(item))))
+
+
+def _trouble(item: PoolOverview) -> str:
+    """Why the last reading is not a new one, and when there may be one."""
+    parts = [one_line(item.pool.meter_error)] if item.pool.meter_error else []
     hold = item.pool.meter_hold_until
     if hold is not None and hold > item.now:
-        notes += f", retry in {duration((hold - item.now).total_seconds() / _MINUTE_SECONDS)}"
-    return notes
+        parts.append(f"retry in {duration((hold - item.now).total_seconds() / _MINUTE_SECONDS)}")
+    return ", ".join(parts)
 
 
 def _surplus(item: PoolOverview) -> str:

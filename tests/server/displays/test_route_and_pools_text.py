@@ -79,6 +79,10 @@ def test_the_seed_lines_of_labels_and_free_models() -> None:
             " [stale · 429, retry in 12m] ",
         ),
         (pool("a", window("weekly", 30, 40, source="stale"), meter_hold_until=NOW), " [stale] "),
+        (
+            pool("a", meter_error="429", meter_hold_until=NOW + timedelta(minutes=5)),
+            " unmetered [429, retry in 5m] surplus=- ",
+        ),
         (pool("a", window("5h", 76, 10)), " 5h=76% (10% elapsed) NEAR-5H-LIMIT"),
         (pool("a", window("daily", 76, 10)), " daily=76% (10% elapsed) NEAR-DAILY-LIMIT"),
         (pool("a", window("5h", 100, 10)), " BURST-GATED (5h limit, resets in 4h30m)"),
@@ -90,6 +94,25 @@ def test_the_seed_lines_of_labels_and_free_models() -> None:
         (
             pool("a", window("5h", 27, 54), rates={"5h": history(0.5)}, inflight=busy(2, 10)),
             " inflight=2 5h=27%->37% (54% elapsed) ready",
+        ),
+        (
+            pool("a", window("weekly", 27, 54), rates={"weekly": history(0.5)}, inflight=busy(2, 10)),
+            " weekly used 27%->37% elapsed 54% [cache] surplus=27 inflight=2 ready rate=0.5%/min(history,4)",
+        ),
+        (
+            pool(
+                "a",
+                window("weekly", 27, 54, captured_at=NOW - timedelta(minutes=12), reset_source="declared"),
+                meter_read_by="usage endpoint",
+            ),
+            " ready age=12m read-by=usage-endpoint reset=declared",
+        ),
+        (pool("a", window("weekly", 27, 54, captured_at=NOW + timedelta(days=9))), " surplus=27 inflight=0 ready "),
+        (pool("a", window("weekly", 27, 54, unstable=True), overage=True), " ready unstable overage=on"),
+        (pool("a", billing="api-key", billing_granted=True), " ready billing=api-key"),
+        (
+            pool("a", billing="api-key"),
+            " BILLING-GATED (to allow it: bullswarm strategy set-provider a --allow-billing on) billing=api-key",
         ),
     ],
 )
