@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from bullswarm_core.home import Home
+from bullswarm_core.settings import update_settings
+from bullswarm_core.values import replace
 from bullswarm_providers import registry
 from bullswarm_server.cli import doctor
 from bullswarm_server.cli.context import CommandContext
@@ -52,6 +54,19 @@ def test_without_any_usable_pool_it_fails(context: CommandContext, tmp_path: Pat
     found = checks(context, code=1)
     assert found["pools"]["status"] == "failed"
     assert found["pools"]["fix"]
+
+
+def test_a_key_that_nobody_allowed_is_one_command_away(context: CommandContext, tmp_path: Path) -> None:
+    (tmp_path / "opencode").unlink()
+    executable(tmp_path / "codex")
+    context = replace(context, environ={**context.environ, "CODEX_API_KEY": "k"})
+    command = "bullswarm strategy set-provider codex --allow-billing on"
+    found = checks(context, code=1)
+    assert (found["pool codex"]["status"], found["pool codex"]["fix"]) == ("warning", command)
+    assert (found["pools"]["status"], found["pools"]["fix"]) == ("failed", command)
+    update_settings(context.home, lambda state: state.update(pools={"codex": {"allowBilling": True}}))
+    allowed = checks(replace(context, out=io.StringIO()), code=0)
+    assert (allowed["pool codex"]["status"], "pools" in allowed) == ("ok", False)
 
 
 def test_a_pool_that_the_person_asked_for_and_that_cannot_work_is_a_failure(

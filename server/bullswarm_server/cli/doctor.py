@@ -16,6 +16,7 @@ from bullswarm_core.errors import BullswarmError
 from bullswarm_core.fast import VERSION
 from bullswarm_core.labels import Labels
 from bullswarm_core.quota.due import why_not_read
+from bullswarm_core.routing.billing import grant_command
 from bullswarm_core.settings import Settings
 from bullswarm_providers.registry import Registry, load
 from bullswarm_server.cli.context import CommandContext
@@ -152,10 +153,11 @@ def _pools(registry: Registry, context: CommandContext) -> Iterator[Check]:
         settings, labels = Settings.load(context.home), Labels.load(context.home)
     except BullswarmError:
         settings, labels = Settings(), Labels()
-    usable = 0
+    usable, by_key = 0, ""
     for profile in registry.profiles:
         check = _pool(profile, settings, labels.shown(profile.id))
         usable += check.status == "ok" and settings.enabled(profile.id) and not profile.connector.last_resort
+        by_key = by_key or (check.fix if check.fix == grant_command(profile.id) else "")
         yield check
         if found := _meter(profile, settings, context, labels.shown(profile.id)):
             yield found
@@ -167,7 +169,9 @@ def _pools(registry: Registry, context: CommandContext) -> Iterator[Check]:
     ]
     if missing:
         yield Check("not installed", "ok", ", ".join(missing))
-    if not usable:
+    if not usable and by_key:
+        yield Check("pools", "failed", "every pool that could work is paid by API key, and none is allowed", by_key)
+    elif not usable:
         yield Check(
             "pools",
             "failed",
@@ -188,6 +192,9 @@ def _pool(profile: PoolProfile, settings: Settings, name: str) -> Check:
             fix = how_to_start(profile.connector)
         said = f"{message} (a failure, since you turned this pool on)" if asked_for else message
         return Check(title, "failed" if asked_for else "warning", said, fix)
+    if profile.billing == "api-key" and not settings.pool(profile.id).billing_granted:
+        message = f"{profile.binary}; {profile.signed_in_why}: paid by API key, and not used before you allow it"
+        return Check(title, "warning", message, grant_command(profile.id))
     return Check(title, "ok", f"{profile.binary}; sign-in: {profile.signed_in_why}; billing: {profile.billing}")
 
 

@@ -18,7 +18,7 @@ from bullswarm_server.displays.pools import age_minutes, limit_left
 from bullswarm_server.displays.terminal import Terminal, cells
 from bullswarm_server.displays.text import Style, duration, number, one_line
 
-MIN_WIDTH, _NARROW, _WIDE, _WIDER, _WIDEST = 55, 78, 100, 125, 180
+_NARROW, _WIDE, _WIDER, _WIDEST = 78, 100, 125, 180
 _LONGEST_NAME = 24
 AHEAD_POINTS = -10.0
 """A pool that is further ahead of its clock than this is drawn in the colour of trouble: it runs dry before its reset."""
@@ -68,7 +68,7 @@ def layout_for(width: int, *, longest: int) -> Layout:
     """Divide ``width`` cells among the columns, the bar taking what the others leave; ``longest`` is the longest name."""
     total = min(width, _WIDEST)
     if total < _NARROW:
-        name, window, used, reset, five_text, state = min(longest, 14), 0, 4, 6, 0, 14
+        name, window, used, reset, five_text, state = min(longest, 14, max(4, total - 27)), 0, 4, 6, 0, 14
     elif total < _WIDE:
         name, window, used, reset, five_text, state = min(longest, 16), 7, 4, 6, 7, 16
     else:
