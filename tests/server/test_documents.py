@@ -36,7 +36,10 @@ def test_a_documented_command_is_taken(command: str) -> None:
     assert words[0] in VERBS, f"{words[0]} is no verb"
     if words[0] == "pools" and words[1:2] == ["label"]:
         words = words[1:]
-    parser = importlib.import_module(f"bullswarm_server.cli.{VERBS[words[0]][0]}")._parser()
+    module = VERBS[words[0]][0]
+    if words[:2] == ["pools", "history"]:
+        module, words = "pools_history", words[1:]
+    parser = importlib.import_module(f"bullswarm_server.cli.{module}")._parser()
     accepted = [action.dest for action in parser._actions]
     try:
         parser.parse_args(words[1:])
