@@ -73,7 +73,7 @@ def test_a_usage_limit_ends_the_run_with_no_retry_and_no_move_and_keeps_the_pool
 
 def test_the_attempt_is_ended_at_once_even_if_its_cli_would_hang(site: Site) -> None:
     event = json.dumps({"type": "error", "message": SPENT})
-    site.worker("alpha", f"cat > /dev/null\necho '{event}'\nsleep 300", **METERED)
+    site.worker("alpha", f"cat > /dev/null\ncat <<'END'\n{event}\nEND\nsleep 300", **METERED)
     rule = {"on": "error", "emit": "error", "fields": {"text": "message"}}
     table = {"schemaVersion": "bullswarm.stream.v1", "kind": ["type"], "rules": [rule]}
     write_json(site.home.providers_dir / "alpha" / "stream.json", table)
