@@ -40,7 +40,7 @@ def services_for(
 
         # Settings that can't be read stop the pick itself, with their own words.
         with suppress(BullswarmError):
-            bring_up_to_date(home, load_profiles(), Settings.load(home), environ=environ, now=now())
+            bring_up_to_date(home, load_profiles(), Settings.load(home), environ=environ)
 
     def read_meter(pool_id: str) -> None:
         from bullswarm_core.settings import Settings

@@ -9,11 +9,12 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
 from bullswarm_core.errors import BullswarmError
-from bullswarm_core.home import Home
+from bullswarm_core.home import PRIVATE_FILE, Home, file_name_of, make_folder
 from bullswarm_core.labels import Labels
 from bullswarm_core.quota.due import VARIABLE, is_due, mode_of, why_not_read
 from bullswarm_core.quota.readings import load_reading
@@ -30,6 +31,8 @@ FORCED_SEC = 20.0
 """A person who asks for a new reading waits longer than the slowest good answer: a CLI that is started and asked."""
 AFTER_LIMIT_SEC = 10.0
 """A run that ended in a usage limit waits this long for the reading that may tell when the pool is back."""
+STARTING_SEC = 5.0
+"""A reading that was started this long ago and is nowhere to be seen is started again."""
 _LOOK_SEC = 0.02
 
 Outcome = dict[str, Any]
@@ -46,13 +49,13 @@ def readable_pools(
 
 def due_pools(
     home: Home, profiles: Iterable[PoolProfile], settings: Settings, *, environ: Mapping[str, str], now: datetime
-) -> list[str]:
+) -> list[PoolProfile]:
     """Return the pools whose readings are neither fresh nor held back."""
-    return [
-        profile.id
-        for profile in readable_pools(profiles, settings, environ=environ)
-        if is_due(load_reading(home, profile.id, now=now), profile, now=now)
-    ]
+    return [profile for profile in readable_pools(profiles, settings, environ=environ) if _is_due(home, profile, now)]
+
+
+def _is_due(home: Home, profile: PoolProfile, now: datetime) -> bool:
+    return is_due(load_reading(home, profile.id, now=now), profile, now=now)
 
 
 def bring_up_to_date(
@@ -61,22 +64,55 @@ def bring_up_to_date(
     settings: Settings,
     *,
     environ: Mapping[str, str],
-    now: datetime,
     patience_sec: float = PATIENCE_SEC,
-) -> list[str]:
-    """Start reading the meters that are due, wait at most ``patience_sec``, and return which were due; never fails.
+) -> None:
+    """Have the meters that are due read, and wait for it at most ``patience_sec`` seconds; never fails.
 
-    In a home that can't be written there is nowhere to keep a reading, and nothing is started.
+    Of many who find a meter due at once one starts the reading, and all wait for it. In a home that can't be written there is
+    nowhere to keep a reading, and nothing is started.
     """
-    due = due_pools(home, profiles, settings, environ=environ, now=now)
+    due = due_pools(home, profiles, settings, environ=environ, now=datetime.now(UTC))
     if not due or not os.access(home.root, os.W_OK | os.X_OK):
-        return due
+        return
+    due = [profile for profile in due if _bears_it(home, profile)]
+    mine = [profile.id for profile in due if claim(home, profile.id)]
+    others = [profile for profile in due if profile.id not in mine]
+    deadline = time.monotonic() + patience_sec
     try:
-        process = _start(home, due, environ=environ)
+        if mine:
+            _wait(_start(home, mine, environ=environ), deadline)
     except OSError:
-        return due
-    _wait(process, patience_sec)
-    return due
+        return
+    while others and time.monotonic() < deadline:
+        time.sleep(_LOOK_SEC)
+        others = [profile for profile in others if _is_due(home, profile, datetime.now(UTC))]
+
+
+def _bears_it(home: Home, profile: PoolProfile) -> bool:
+    from bullswarm_core.quota.ladder import may_ask_at
+    from bullswarm_core.quota.lease import identity_of, polled_at
+
+    now, interval = datetime.now(UTC), profile.connector.meter.min_interval_sec
+    return may_ask_at(polled_at(home, identity_of(profile)), interval, now) <= now
+
+
+def claim(home: Home, pool_id: str) -> bool:
+    """Tell whether this process is the one to start reading a pool's meter: nobody did in the last seconds.
+
+    Only a saving: were two to start it, the vendor would still be asked once.
+    """
+    path = home.meters_dir / "locks" / f"{file_name_of(pool_id)}.started"
+    try:
+        make_folder(path.parent)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, PRIVATE_FILE))
+    except FileExistsError:
+        with suppress(OSError):
+            if 0 <= time.time() - path.stat().st_mtime < STARTING_SEC:
+                return False
+            os.utime(path)
+    except (OSError, BullswarmError):
+        return False
+    return True
 
 
 def read_now(
@@ -94,7 +130,8 @@ def read_now(
     try:
         # A file and no pipe: whoever reads on must not depend on whether somebody still listens.
         with tempfile.TemporaryFile() as report:
-            _wait(_start(home, pools, environ=environ, force=True, report=report), patience_sec)
+            deadline = time.monotonic() + patience_sec
+            _wait(_start(home, pools, environ=environ, force=True, report=report), deadline)
             report.seek(0)
             told = _told(report.read())
     except OSError as error:
@@ -129,8 +166,7 @@ def _start(
     )
 
 
-def _wait(process: subprocess.Popen[bytes], patience_sec: float) -> None:
-    deadline = time.monotonic() + patience_sec
+def _wait(process: subprocess.Popen[bytes], deadline: float) -> None:
     while process.poll() is None:
         if time.monotonic() >= deadline:
             import threading
@@ -173,7 +209,7 @@ def renew(
     Without ``force`` it takes a second at most and returns nothing. Raises BullswarmError when a forced reading can't start.
     """
     if not force:
-        bring_up_to_date(home, profiles, settings, environ=environ, now=datetime.now(UTC))
+        bring_up_to_date(home, profiles, settings, environ=environ)
         return ()
     readable = [profile.id for profile in readable_pools(profiles, settings, environ=environ)]
     if not readable:

@@ -18,7 +18,7 @@ from bullswarm_core.pools import Window
 from bullswarm_core.quota.holds import load_hold
 from bullswarm_core.quota.readings import load_reading, write_reading
 from bullswarm_server import meters
-from bullswarm_server.metering import PATIENCE_SEC
+from bullswarm_server.metering import PATIENCE_SEC, STARTING_SEC, claim
 
 HOUR = timedelta(hours=1)
 
@@ -93,6 +93,26 @@ def moments(site: Site, *types: str) -> list[str]:
         journal = Journal(connection)
         events = {event.type: event.at for event in journal.read(journal.rows()[0].run_id)}
     return [str(events[kind]) for kind in types]
+
+
+def test_many_lists_of_pools_at_once_share_one_reading(site: Site, vendor: Endpoint) -> None:
+    metered(site, "fake", vendor.url)
+    vendor.answer.before = lambda: vendor.closing.wait(0.2)
+    calls = [site.start("pools", "--json", environ=LIVE) for _ in range(6)]
+    for call in calls:
+        out, err = call.communicate(timeout=60)
+        assert (call.returncode, err) == (0, "") and json.loads(out)["pools"]
+    until(lambda: stored(site) == {"5h": 30, "weekly": 40}, "the reading is stored")
+    assert len(vendor.asked) == 1
+
+
+def test_one_of_many_starts_the_reading_and_a_start_that_came_to_nothing_is_repeated(site: Site) -> None:
+    assert [claim(site.home, "a:b") for _ in range(3)] == [True, False, False]
+    assert claim(site.home, "other")
+    (note,) = (site.home.meters_dir / "locks").glob("a*.started")
+    for age in (STARTING_SEC + 1, -3600):
+        os.utime(note, (time.time() - age, time.time() - age))
+        assert [claim(site.home, "a:b") for _ in range(2)] == [True, False]
 
 
 def test_force_waits_for_the_reading_and_says_what_failed_and_when_it_is_tried_again(
