@@ -98,7 +98,8 @@ def _gate_passed(state: RunState, said: GatePassed, _: datetime) -> RunState:
 
 def _loop_round(state: RunState, said: LoopRound, _: datetime) -> RunState:
     state = _with_loop(state, replace(state.loops[said.loop], round=said.round))
-    steps = {name: _anew(state.steps[name], "round") for name in state.program.loop(said.loop).steps}
+    anew = {name: _anew(state.steps[name], "round") for name in state.program.loop(said.loop).steps}
+    steps = {name: replace(step, round_generation=step.generation) for name, step in anew.items()}
     return replace(state, steps={**state.steps, **steps})
 
 

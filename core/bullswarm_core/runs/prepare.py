@@ -13,12 +13,16 @@ from bullswarm_core.routing import Decision
 from bullswarm_core.runs.clocks import worker_clocks
 from bullswarm_core.runs.events import AttemptPicked, RunCreated
 from bullswarm_core.runs.folder import AttemptFiles, RunFolder
+from bullswarm_core.runs.handoff import Prior, prior_attempt
 from bullswarm_core.runs.harvest import remove_draft, writes
+from bullswarm_core.runs.prior_files import read_prior
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.snapshots import remember
 from bullswarm_core.runs.state import RunState
+from bullswarm_core.runs.step_text import StepFacts, StepText, step_text
 from bullswarm_core.runs.task import RUN_STEP, Task
 from bullswarm_core.runs.task_text import answer_rules, task_text
+from bullswarm_core.runs.time_box import TimeBox, box_history, time_box
 from bullswarm_core.settings import PoolChoice, Settings
 from bullswarm_core.values import dataclass
 from bullswarm_core.wire import to_wire
@@ -32,11 +36,13 @@ from bullswarm_core.workers.structured import AnswerSchema
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """A start that only has to be carried out."""
+    """A start that only has to be carried out. ``box`` and ``written`` are of a workflow's step."""
 
     plan: LaunchPlan
     spec: KeeperSpec
     sandbox: str
+    box: TimeBox | None = None
+    written: StepText | None = None
 
     def launch_document(self) -> dict[str, Any]:
         """Return what the journal keeps of the launch; nothing in it is secret."""
@@ -51,6 +57,16 @@ class Preparation:
             "clocks": self.spec.to_json()["clocks"],
             "guarded": fingerprints(self.plan.guarded),
             "structuredOutput": self.plan.structured,
+            **self._of_step(),
+        }
+
+    def _of_step(self) -> dict[str, Any]:
+        if self.written is None:
+            return {}
+        handed = self.written.handoff_from
+        return {
+            "timeBox": to_wire(self.box),
+            "handoff": {"from": handed, "bytes": self.written.handoff_bytes} if handed else None,
         }
 
 
@@ -66,19 +82,23 @@ def prepare(
     """Write the task, remember the tree, and plan the launch of an attempt. Raises BullswarmError when it can't start."""
     choice = Settings.load(services.home).pool(picked.pool)
     make_folder(files.private_tmp)
-    text = task_text(
-        task.prompt,
-        lane=task.lane,
-        cwd=task.cwd,
-        may_commit=choice.sandbox == "full",
-        answer_rules=_answer_rules(task, files),
-    )
+    may_commit, rules = choice.sandbox == "full", _answer_rules(task, files)
+    box, written = None, None
+    if state.is_single:
+        text = task_text(task.prompt, lane=task.lane, cwd=task.cwd, may_commit=may_commit, answer_rules=rules)
+    else:
+        box = _time_box(services, connection, state, picked)
+        prior = _prior(services, state, picked, RunFolder(files.folder))
+        facts = StepFacts(state, picked, task, files, may_commit, prior=prior, box=box, answer_rules=rules)
+        written = step_text(facts)
+        text = written.text
     write_bytes_atomic(files.task, text.encode("utf-8", "surrogateescape"))
     rung = Rung(model=picked.model, reasoning=picked.reasoning, source=picked.rung_source)
     plan = _plan(services, profile, choice, task, rung, files)
     remember(files.before, task.cwd, home=services.home, environ=plan.environment)
     clocks = _clocks(services, connection, picked, profile, task)
-    return Preparation(plan=plan, spec=_spec(state.created, picked, files, plan, clocks), sandbox=choice.sandbox)
+    spec = _spec(state.created, picked, files, plan, clocks)
+    return Preparation(plan=plan, spec=spec, sandbox=choice.sandbox, box=box, written=written)
 
 
 def preview(services: Services, settings: Settings, task: Task, decision: Decision) -> str:
@@ -122,6 +142,23 @@ def _answer_rules(task: Task, files: AttemptFiles) -> str | None:
     # An earlier start of this attempt that came to nothing may have left a file; no answer is older than its worker.
     remove_draft(files.answer_draft)
     return answer_rules(schema.schema, draft=str(files.answer_draft) if writes(task.lane) else None)
+
+
+def _time_box(
+    services: Services, connection: sqlite3.Connection, state: RunState, picked: AttemptPicked
+) -> TimeBox | None:
+    history = box_history(connection, pool=picked.pool, lane=picked.lane, effort=picked.effort)
+    return time_box(state.program.step(picked.step).time_box, history, start=services.now())
+
+
+def _prior(services: Services, state: RunState, picked: AttemptPicked, folder: RunFolder) -> Prior | None:
+    """Read the attempt that is handed over, by the table of the CLI that made it."""
+    attempt = prior_attempt(state, picked)
+    if attempt is None:
+        return None
+    profile = services.profile(attempt.picked.pool)
+    table = profile.connector.stream_table() if profile else {}
+    return read_prior(attempt, folder.attempt(picked.step, attempt.picked.ordinal), table)
 
 
 def _clocks(

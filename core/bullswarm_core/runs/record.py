@@ -25,7 +25,13 @@ def record_decision(
 ) -> None:
     """Add an attempt to the decision log; call it in the transaction that finishes the attempt."""
     meta = finished.meta
-    payload = {"cwd": created.cwd, "goal": created.goal, "outFile": finished.output_file, "usage": meta.get("usage")}
+    payload = {
+        "cwd": created.cwd,
+        "goal": created.goal,
+        "outFile": finished.output_file,
+        "usage": meta.get("usage"),
+        "free": picked.free,
+    }
     connection.execute(
         f"INSERT INTO decisions ({_COLUMNS}) VALUES ({', '.join('?' * len(_COLUMNS.split(',')))})",
         (

@@ -50,14 +50,16 @@ class AttemptState:
 class StepState:
     """One step of the program and its attempts, oldest first.
 
-    ``generation`` counts how often the step was begun anew; attempts of earlier generations are superseded. ``avoid`` are
-    pools that it is kept from, ``pool`` the one that a restart pinned it to.
+    ``generation`` counts how often the step was begun anew; attempts of earlier generations are superseded. With
+    ``round_generation`` the present round of its loop began. ``avoid`` are pools that it is kept from, ``pool`` the one that a
+    restart pinned it to.
     """
 
     id: str
     attempts: tuple[AttemptState, ...] = ()
     unplaced: StepUnplaced | None = None
     generation: int = 0
+    round_generation: int = 0
     reset_why: str | None = None
     avoid: tuple[str, ...] = ()
     pool: str | None = None
@@ -73,6 +75,17 @@ class StepState:
     def counted(self) -> tuple[AttemptState, ...]:
         """The attempts that count: those of the present generation."""
         return tuple(attempt for attempt in self.attempts if attempt.picked.generation == self.generation)
+
+    @property
+    def of_this_round(self) -> tuple[AttemptState, ...]:
+        """The attempts since the present round of the step's loop began; all of them for a step in no loop."""
+        return tuple(attempt for attempt in self.attempts if attempt.picked.generation >= self.round_generation)
+
+    @property
+    def before_this_round(self) -> AttemptState | None:
+        """The last attempt of the round before, or None."""
+        earlier = self.attempts[: len(self.attempts) - len(self.of_this_round)]
+        return earlier[-1] if earlier else None
 
     @property
     def running(self) -> AttemptState | None:

@@ -27,17 +27,28 @@ _BY_LANE: dict[Lane, tuple[str, ...]] = {
 _NO_COMMIT = "Don't commit and don't push: the caller reviews your edits in the working tree first."
 
 
-def task_text(prompt: str, *, lane: Lane, cwd: str, may_commit: bool, answer_rules: str | None = None) -> str:
+def task_text(
+    prompt: str,
+    *,
+    lane: Lane,
+    cwd: str,
+    may_commit: bool,
+    answer_rules: str | None = None,
+    facts: str = "",
+    ending: str | None = None,
+) -> str:
     """Return the worker's whole task; the prompt comes first and verbatim, nothing in it is substituted.
 
+    ``facts`` are what a workflow tells of its earlier work, ``ending`` how the work is to be brought to its end.
     ``answer_rules`` say how a typed answer is given; they come last, since they are about the last that a worker does.
     """
     rules = [f"Work in {cwd} and write nowhere else; for scratch files use $TMPDIR.", *_EVERY_LANE, *_BY_LANE[lane]]
     if lane != "analyze" and not may_commit:
         rules.append(_NO_COMMIT)
     lines = "\n".join(f"- {rule}" for rule in rules)
-    text = f"{prompt.rstrip()}\n\n{_RULE}\nRules for this task:\n{lines}\n"
-    return text if answer_rules is None else f"{text}\n{answer_rules}"
+    told = f"{facts}\n\n" if facts else ""
+    text = f"{prompt.rstrip()}\n\n{_RULE}\n{told}Rules for this task:\n{lines}\n"
+    return "\n".join([text, *(part for part in (ending, answer_rules) if part is not None)])
 
 
 def answer_rules(schema: Mapping[str, Any], *, draft: str | None) -> str:

@@ -1,0 +1,161 @@
+"""What a step's task says of its attempt before: the handoff of a retry, a rerun or a restart (reference 6.8). Pure.
+
+All of it comes from the journal and the attempt's files, so that a kernel which took the run over writes the same block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bullswarm_core.program.model import Step, files_of
+from bullswarm_core.runs.attempt_lines import evidence_lines, file_lines, output_line, problem_lines, why_line
+from bullswarm_core.runs.events import AttemptPicked
+from bullswarm_core.runs.failure_rule import DEFAULT_RETRIES, GATE_KINDS
+from bullswarm_core.runs.folder import AttemptFiles
+from bullswarm_core.runs.quoting import marked, path
+from bullswarm_core.runs.state import AttemptState, RunState
+from bullswarm_core.values import dataclass
+from bullswarm_core.wire import iso
+
+_EVIDENCE_LINES = 10
+_MOST_STAT = 30
+# Reference 6.5.
+_MOST_PROBLEMS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """The attempt that is handed over, and what its files tell: ``said`` are its last response events, one line each.
+
+    ``stream`` is the file of its stream, None where it left none. ``diff_stat`` is what differed when it ended, one line for
+    each file, and ``diff`` the file that holds it all.
+    """
+
+    attempt: AttemptState
+    stream: str | None = None
+    said: tuple[str, ...] = ()
+    diff: str | None = None
+    diff_stat: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The attempt's id within its run: ``build-1``."""
+        return f"{self.attempt.picked.step}-{self.attempt.picked.ordinal}"
+
+    @property
+    def judgement(self) -> Mapping[str, Any]:
+        """What the journal keeps of its verdict."""
+        return self.attempt.finished.judgement if self.attempt.finished else {}
+
+
+def prior_attempt(state: RunState, picked: AttemptPicked) -> AttemptState | None:
+    """Return the newest earlier attempt of the present round that did something; None where there is nothing to hand over.
+
+    One that was refused before any work, or whose worker never started, left nothing.
+    """
+    earlier = [attempt for attempt in state.steps[picked.step].of_this_round if attempt.picked.ordinal < picked.ordinal]
+    return next((attempt for attempt in reversed(earlier) if _did_something(attempt)), None)
+
+
+def handoff(state: RunState, step: Step, picked: AttemptPicked, prior: Prior, *, cwd: str) -> list[str]:
+    """Return the block ``## Prior attempt on this step``."""
+    within = tuple(files_of(step)) or None
+    word = "Files changed" if within is None else "Files changed inside this step's territory"
+    return [
+        "## Prior attempt on this step",
+        "",
+        *_head(state, prior.attempt),
+        *file_lines(prior.judgement, cwd=cwd, word=word, within=within),
+        *_difference(prior),
+        output_line(prior.attempt, word="Final output" if _ended_well(prior.attempt) else "Partial output"),
+        f"- Stream of events: {path(prior.stream) if prior.stream else 'none'}",
+        *(["- The last that it said:", *marked(prior.said)] if prior.said else []),
+        *evidence_lines(prior.judgement.get("evidenceResults"), tail=_EVIDENCE_LINES),
+        *_retry_line(state, step, picked, prior.attempt),
+        "Its edits are unverified. Look at them first; keep, fix or revert each of them, and report which you did.",
+    ]
+
+
+def correction(step: Step, prior: Prior, files: AttemptFiles, *, as_file: bool) -> list[str]:
+    """Return the errors of an answer that did not match its schema, and where the corrected one goes (reference 6.5)."""
+    finished = prior.attempt.finished
+    if finished is None or finished.failure_kind != "schema" or step.answer is None:
+        return []
+    check = prior.judgement.get("answerCheck")
+    check = check if isinstance(check, Mapping) else {}
+    problems = check.get("problems")
+    given = check.get("file") or finished.output_file
+    return [
+        "## Answer to be corrected",
+        "",
+        "The answer of the prior attempt does not match the schema of this task's answer.",
+        f"- What it gave: {path(given) if given else 'nothing that could be kept'}",
+        "- Errors:",
+        *problem_lines(problems, most=_MOST_PROBLEMS),
+        f"Write the whole corrected answer into the new file {path(str(files.answer_draft))}; the old one is not read again."
+        if as_file
+        else "Give the whole corrected answer as your final reply.",
+    ]
+
+
+def _did_something(attempt: AttemptState) -> bool:
+    finished = attempt.finished
+    if finished is None or attempt.launched is None:
+        return False
+    never = finished.meta.get("endReason") == "never-started" or finished.meta.get("worked") is False
+    return not never or bool(finished.judgement.get("changedFiles"))
+
+
+def _ended_well(attempt: AttemptState) -> bool:
+    return attempt.finished is not None and attempt.finished.meta.get("endReason") in (None, "exited", "after-terminal")
+
+
+def _head(state: RunState, attempt: AttemptState) -> list[str]:
+    picked, finished = attempt.picked, attempt.finished
+    lines = [
+        f"- Pool: {picked.pool}",
+        f"- Model: {picked.model or f'{picked.pool} connector default'}",
+        f"- Started: {iso(attempt.launched_at) if attempt.launched_at else 'never'}",
+        f"- Finished: {iso(attempt.finished_at) if attempt.finished_at else 'unknown'}",
+        f"- Duration: {_duration(attempt)}",
+    ]
+    if finished is None or not finished.ok:
+        kind = finished.failure_kind if finished else None
+        return [*lines, f"- Failure: {kind or 'failed'} — {why_line(attempt)}"]
+    why = state.steps[picked.step].reset_why or "rerun"
+    return [*lines, f"- It succeeded, and the step begins anew all the same ({why})"]
+
+
+def _duration(attempt: AttemptState) -> str:
+    seconds = attempt.finished.meta.get("wallSec") if attempt.finished else None
+    if not isinstance(seconds, (int, float)):
+        if attempt.launched_at is None or attempt.finished_at is None:
+            return "unknown"
+        seconds = (attempt.finished_at - attempt.launched_at).total_seconds()
+    return f"{int(seconds) // 60}m{int(seconds) % 60:02d}s"
+
+
+def _difference(prior: Prior) -> list[str]:
+    """Show the diff as it was when the attempt ended: what others changed since is not in it (reference trap 79)."""
+    if not prior.diff_stat:
+        return []
+    shown: Sequence[str] = prior.diff_stat[:_MOST_STAT]
+    more = len(prior.diff_stat) - len(shown)
+    return [
+        "- Diff when it ended (frozen then):",
+        *marked(shown),
+        *([f"  - and {more} more files"] if more else []),
+        *([f"- The whole diff: {path(prior.diff)}"] if prior.diff else []),
+    ]
+
+
+def _retry_line(state: RunState, step: Step, picked: AttemptPicked, prior: AttemptState) -> list[str]:
+    finished = prior.finished
+    if picked.retry_how != "same-pool" or finished is None or finished.failure_kind not in GATE_KINDS:
+        return []
+    earlier = [attempt for attempt in state.steps[step.id].counted if attempt.picked.ordinal < picked.ordinal]
+    number = 1 + sum(attempt.picked.retry_how in ("same-pool", "another-pool") for attempt in earlier)
+    allowed = state.created.options.get("retryAttempts", DEFAULT_RETRIES) if step.retry is None else step.retry
+    which = "the one automatic retry" if allowed == 1 else f"automatic retry {number} of {allowed}"
+    return [f"- This is {which}: the check that failed is run again, and after the last retry the step goes back."]
