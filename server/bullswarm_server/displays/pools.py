@@ -41,7 +41,7 @@ def _columns(item: PoolOverview, style: Style) -> str:
 def _meter(item: PoolOverview) -> str:
     window = item.pacing
     if window is None or window.used_pct is None:
-        trouble = _trouble(item)
+        trouble = trouble_text(item)
         return f"unmetered [{trouble}]" if trouble else "unmetered"
     elapsed = item.row.pacing_elapsed_pct
     clock = "?" if elapsed is None else f"{number(elapsed)}%"
@@ -53,10 +53,10 @@ def _source(item: PoolOverview) -> str:
     source = item.pacing.source if item.pacing else "stale"
     if source != "stale":
         return source
-    return " · ".join(filter(None, ("stale", _trouble(item))))
+    return " · ".join(filter(None, ("stale", trouble_text(item))))
 
 
-def _trouble(item: PoolOverview) -> str:
+def trouble_text(item: PoolOverview) -> str:
     """Why the last reading is not a new one, and when there may be one."""
     parts = [one_line(item.pool.meter_error)] if item.pool.meter_error else []
     hold = item.pool.meter_hold_until

@@ -8,13 +8,15 @@ of the reset, a bar of the 5 hours, the load and the age of the reading.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
-from bullswarm_core.quota.windows import BURST_BLOCK_PCT
+from bullswarm_core.pools import WindowKind
+from bullswarm_core.quota.windows import BURST_BLOCK_PCT, MINUTE
 from bullswarm_core.routing.billing import grant_command
 from bullswarm_core.routing.overview import PoolOverview
 from bullswarm_core.values import dataclass
 from bullswarm_server.displays.moments import local_moment
-from bullswarm_server.displays.pools import age_minutes, limit_left
+from bullswarm_server.displays.pools import age_minutes, limit_left, trouble_text
 from bullswarm_server.displays.terminal import Terminal, cells
 from bullswarm_server.displays.text import Style, duration, number, one_line
 
@@ -22,7 +24,7 @@ _NARROW, _WIDE, _WIDER, _WIDEST = 78, 100, 125, 180
 _LONGEST_NAME = 24
 AHEAD_POINTS = -10.0
 """A pool that is further ahead of its clock than this is drawn in the colour of trouble: it runs dry before its reset."""
-_SURPLUS, _EXTRAS = 6, 12
+_SURPLUS, _PROJECTED, _HOUR_AND_LEFT, _EXTRAS = 6, 8, 17, 12
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 Paint = Callable[[str], str]
@@ -87,14 +89,15 @@ def _line(name: str, item: PoolOverview, layout: Layout, terminal: Terminal) -> 
     shown = terminal.padded(name, layout.name)
     columns = [style.faint(shown) if closed else shown]
     word, paint = state_of(item, style)
-    if closed and item.pacing is None:
+    if closed and gauge_of(item) is None:
         return f"{columns[0]} {paint(terminal.clipped(word, layout.total - layout.name - 1))}"
     taken = layout.name + 1 + layout.middle + 1
-    if item.pacing is None or item.pacing.used_pct is None:
-        missing = "no reading yet" if item.pool.metered else "no meter"
+    gauge = gauge_of(item)
+    if gauge is None:
+        missing = trouble_text(item) or ("no reading yet" if item.pool.metered else "no meter")
         columns.append(style.faint(terminal.padded(missing, layout.middle)))
     else:
-        columns += _measured(item, layout, terminal)
+        columns += _measured(item, gauge, layout, terminal)
     for text, width in _protection(item, layout, terminal):
         columns.append(text)
         taken += width + 1
@@ -106,16 +109,40 @@ def _line(name: str, item: PoolOverview, layout: Layout, terminal: Terminal) -> 
     return " ".join([*columns, paint(rest)] if rest else columns).rstrip()
 
 
-def _measured(item: PoolOverview, layout: Layout, terminal: Terminal) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """The window that a line draws: the one that paces the pool, else one that protects it."""
+
+    kind: WindowKind
+    used: float
+    projected: float | None
+    elapsed: float | None
+    resets_at: datetime | None
+
+
+def gauge_of(item: PoolOverview) -> Gauge | None:
+    """Return the window to draw, or None where none was read."""
+    row = item.row
+    paced = (row.pacing_window, row.pacing_used_pct, row.projected_pacing_pct, row.pacing_elapsed_pct)
+    for kind, used, projected, elapsed, resets_at in (
+        (*paced, row.pacing_resets_at),
+        ("5h", row.five_hour_used_pct, row.projected_five_hour_pct, row.five_hour_elapsed_pct, row.five_hour_resets_at),
+        ("daily", row.daily_used_pct, None, row.daily_elapsed_pct, None),
+    ):
+        if kind is not None and used is not None:
+            return Gauge(kind, used, projected, elapsed, resets_at)
+    return None
+
+
+def _measured(item: PoolOverview, gauge: Gauge, layout: Layout, terminal: Terminal) -> list[str]:
     row, paint = item.row, pace_paint(item, terminal.style)
-    window = [f"{item.pacing.kind:<{layout.window}}"] if layout.window and item.pacing else []
     surplus = "-" if row.pace is None else f"{'+' if row.pace > 0 else ''}{number(row.pace)}"
     return [
-        *window,
-        bar(row.pacing_used_pct or 0.0, row.pacing_elapsed_pct, layout.bar, terminal, paint=paint),
-        f"{_used(item, layout, terminal):>{layout.used}}",
-        paint(f"{surplus:>6}"),
-        f"{reset_text(item, layout.reset):>{layout.reset}}",
+        *([f"{gauge.kind:<{layout.window}}"] if layout.window else []),
+        bar(gauge.used, gauge.elapsed, layout.bar, terminal, paint=paint),
+        f"{_used(gauge, layout, terminal):>{layout.used}}",
+        paint(f"{surplus:>{_SURPLUS}}"),
+        f"{reset_text(gauge.resets_at, item.now, layout.reset):>{layout.reset}}",
     ]
 
 
@@ -155,17 +182,17 @@ def pace_paint(item: PoolOverview, style: Style) -> Paint:
     return style.warn if row.pace >= AHEAD_POINTS else style.bad
 
 
-def reset_text(item: PoolOverview, width: int) -> str:
-    """When the pacing window resets: ``5d22h``, and with room the local day and hour before it."""
-    resets_at, left = item.row.pacing_resets_at, item.row.pace_resets_in_minutes
-    if resets_at is None or left is None:
+def reset_text(resets_at: datetime | None, now: datetime, width: int) -> str:
+    """When a window resets: ``5d22h``, and with room the local day and hour before it."""
+    if resets_at is None:
         return "?"
-    return duration(left) if width < 16 else f"{local_moment(resets_at, item.now)} ({duration(left)})"
+    left = duration((resets_at - now) / MINUTE)
+    return left if width < _HOUR_AND_LEFT else f"{local_moment(resets_at, now)} ({left})"
 
 
-def _used(item: PoolOverview, layout: Layout, terminal: Terminal) -> str:
-    used, projected = item.row.pacing_used_pct or 0.0, item.row.projected_pacing_pct
-    if layout.used < 8 or projected is None or round(projected) == round(used):
+def _used(gauge: Gauge, layout: Layout, terminal: Terminal) -> str:
+    used, projected = gauge.used, gauge.projected
+    if layout.used < _PROJECTED or projected is None or round(projected) == round(used):
         return f"{round(used)}%"
     return f"{round(used)}{'→' if terminal.unicode else '>'}{round(projected)}%"
 

@@ -110,6 +110,13 @@ def test_a_wide_line_has_the_projection_the_load_the_hour_of_the_reset_and_the_a
 def test_a_pool_without_a_reading_says_whether_one_was_expected() -> None:
     assert "no reading yet" in line(pool("a"))
     assert "no meter" in line(pool("a", metered=False))
+    assert "429 too often" in line(pool("a", meter_error="429 too often"))
+
+
+def test_a_pool_without_a_pacing_window_shows_what_protects_it() -> None:
+    five, day = line(pool("a", window("5h", 27, 54))), line(pool("a", window("daily", 41, 50)))
+    assert re.match("a 5h +█", five) and " 27% " in five and "(2h18m)" in five
+    assert re.match(r"a daily +█.* 41% ", day)
 
 
 @pytest.mark.parametrize(
