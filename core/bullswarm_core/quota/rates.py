@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 
 from bullswarm_core.pools import Rate, RateSource, Window, WindowKind
+from bullswarm_core.quota.merging import CLOSE, LARGEST_RISE_PCT, ROUNDING_PCT
 from bullswarm_core.quota.observing import Observation
 from bullswarm_core.quota.windows import starts_at
 from bullswarm_core.values import dataclass, replace
@@ -26,8 +27,6 @@ MAX_PCT_PER_MINUTE = 100.0 / MIN_RATE_MINUTES
 """A rate above this says that one worker empties a whole window in less than what it takes to measure one: somebody else
 spent it.
 """
-SAME_RESET = timedelta(seconds=120)
-"""Resets this close are one reset: some providers count it anew from the minutes left at every reading."""
 LONGEST_UNSEEN = timedelta(hours=12)
 """An attempt whose keeper died was at work for no longer than this (the ledger's limit), however late it was found."""
 
@@ -117,13 +116,25 @@ def history_rate(readings: Sequence[Window], time: WorkerTime) -> Rate | None:
     There must be 2 such pairs, with 5 worker-minutes and some use between them.
     """
     pairs, spent, worked = 0, 0.0, 0.0
-    for earlier, later in pairwise(readings):
+    for earlier, later in pairwise(_filling(readings)):
         if not _one_window(earlier, later) or _used(later) < _used(earlier):
             continue
         minutes = time.minutes(_taken(earlier), _taken(later))
         if minutes:
             pairs, spent, worked = pairs + 1, spent + _used(later) - _used(earlier), worked + minutes
     return _rate(spent, worked, "history", pairs) if pairs >= MIN_RATE_PAIRS else None
+
+
+def _filling(readings: Sequence[Window]) -> list[Window]:
+    """Leave out readings that are a rounding below the one before: a window only fills.
+
+    Of two sources by turns, one in whole percents, every rise back would count and no fall.
+    """
+    kept: list[Window] = []
+    for reading in readings:
+        if not kept or not _one_window(kept[-1], reading) or not 0 < _used(kept[-1]) - _used(reading) <= ROUNDING_PCT:
+            kept.append(reading)
+    return kept
 
 
 def bootstrap_rate(readings: Sequence[Window], time: WorkerTime) -> Rate | None:
@@ -155,7 +166,20 @@ def _series(observations: Iterable[Observation]) -> dict[WindowKind, list[Window
             other = of_kind.get(taken)
             if other is None or _used(window) > _used(other):
                 of_kind[taken] = window if window.captured_at else replace(window, captured_at=taken)
-    return {kind: [of_kind[taken] for taken in sorted(of_kind)] for kind, of_kind in found.items()}
+    return {kind: _settled([of_kind[taken] for taken in sorted(of_kind)]) for kind, of_kind in found.items()}
+
+
+def _settled(readings: list[Window]) -> list[Window]:
+    """Leave out the readings that contradict the next one or the one before: which of the two is right nobody knows."""
+    doubtful = {
+        place + side
+        for place, (earlier, later) in enumerate(pairwise(readings))
+        if _taken(later) - _taken(earlier) <= CLOSE
+        and _one_window(earlier, later)
+        and not -ROUNDING_PCT <= _used(later) - _used(earlier) <= LARGEST_RISE_PCT
+        for side in (0, 1)
+    }
+    return [reading for place, reading in enumerate(readings) if place not in doubtful] if doubtful else readings
 
 
 def _is_measurement(window: Window) -> bool:
@@ -171,7 +195,7 @@ def _is_measurement(window: Window) -> bool:
 def _one_window(earlier: Window, later: Window) -> bool:
     if earlier.resets_at is None or later.resets_at is None:
         return earlier.resets_at is later.resets_at
-    return abs(earlier.resets_at - later.resets_at) <= SAME_RESET
+    return abs(earlier.resets_at - later.resets_at) <= CLOSE
 
 
 def _used(window: Window) -> float:

@@ -87,6 +87,27 @@ def test_what_no_meter_showed_of_the_account_is_no_measurement(content: dict[str
     assert fitted_rates([read(0, 1, **content), read(9, 2, **content), read(19, 3, **content)], worked((0, 19))) == {}
 
 
+def test_readings_that_contradict_each_other_are_no_measurements() -> None:
+    # 46 points in one minute, and the next reading knows nothing of them.
+    readings = [read(0, 10), read(10, 14), read(11, 60), read(12, 15), read(20, 20), read(30, 25)]
+    assert fitted_rates(readings, worked((0, 30))) == {"5h": Rate(15 / 30, "history", 2)}
+    one_pair_left = [read(0, 40), read(9, 90), read(10, 44), read(20, 50)]
+    assert fitted_rates(one_pair_left, worked((0, 20))) == {"5h": Rate(50 / 20, "bootstrap", 1)}
+    # Two minutes apart they are a rise and a fall like any other.
+    apart = [read(0, 10), read(10, 14), read(12.1, 18), read(20, 20)]
+    assert fitted_rates(apart, worked((0, 20))) == {"5h": Rate(10 / 20, "history", 3)}
+
+
+def test_two_sources_that_round_differently_make_no_use() -> None:
+    readings = [read(minutes, 40.4 if minutes % 2 else 40.0) for minutes in range(40)]
+    found = fitted_rates(readings, worked((0, 40)))["5h"]
+    assert found.pct_per_minute == pytest.approx(0.4 / 39)
+    assert found.samples == 20
+    later = fitted_rates([*readings, read(50, 45.4)], worked((0, 50)))["5h"]
+    assert later.pct_per_minute == pytest.approx(5.4 / 50)
+    assert later.samples == 21
+
+
 def test_a_models_window_is_kept_apart_from_the_accounts() -> None:
     both = [
         Observation(at(minutes), (Window("weekly", used, RESET), Window("weekly", 90 - minutes, RESET, scope="opus")))
@@ -201,8 +222,17 @@ def test_a_rate_is_never_negative_and_agrees_with_the_sums_by_hand(
 
 
 def by_hand(readings: Sequence[tuple[int, int]], done: Sequence[tuple[int, int]]) -> tuple[int, float, float]:
-    pairs, spent, total = 0, 0.0, 0.0
+    """Sum up the pairs by the rules: what contradicts a neighbour is no reading, and a fall of one point is a rounding."""
+    doubtful: set[int] = set()
     for (begin, before), (end, after) in pairwise(readings):
+        if end - begin <= 2 and not -1 <= after - before <= 25:
+            doubtful |= {begin, end}
+    pairs, spent, total = 0, 0.0, 0.0
+    kept: list[tuple[int, int]] = []
+    for moment, used in readings:
+        if moment not in doubtful and not (kept and kept[-1][1] - used == 1):
+            kept.append((moment, used))
+    for (begin, before), (end, after) in pairwise(kept):
         minutes = sum(max(0, min(end, until) - max(begin, since)) for since, until in done)
         if minutes and after >= before:
             pairs, spent, total = pairs + 1, spent + after - before, total + minutes
