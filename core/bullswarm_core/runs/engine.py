@@ -102,7 +102,9 @@ class _Engine:
             elif isinstance(action, (Record, Park)):
                 went_on = self._say_unless_overtaken([action.payload])
             elif isinstance(action, Finish):
-                verdict = finished_event(self.state, folder=self.folder, label=self.services.label)
+                verdict = finished_event(
+                    self.state, folder=self.folder, label=self.services.label, now=self.services.now()
+                )
                 went_on = self._say_unless_overtaken([verdict])
             if isinstance(action, (Record, Park, Finish)) and not went_on:
                 break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 from bullswarm_core.runs.events import RunFinished
 from bullswarm_core.runs.folder import RunFolder
@@ -10,13 +11,15 @@ from bullswarm_core.runs.nodes import OVER, statuses
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.verdict_document import verdict_of
 from bullswarm_core.runs.workflow_result import result_of
+from bullswarm_core.wire import iso
 
 
-def finished_event(state: RunState, *, folder: RunFolder, label: Callable[[str], str]) -> RunFinished:
+def finished_event(state: RunState, *, folder: RunFolder, label: Callable[[str], str], now: datetime) -> RunFinished:
     """Return the event that ends a run of which every node is settled; ``label`` gives what people call a pool."""
     if not state.is_single:
         outcome = outcome_of(state)
-        return RunFinished(outcome=outcome, verdict=result_of(state, outcome, folder=folder, label=label))
+        result = result_of(state, outcome, folder=folder, label=label)
+        return RunFinished(outcome=outcome, verdict={**result, "finishedAt": iso(now)})
     step = next(iter(state.steps.values()))
     verdict = verdict_of(state, step, folder=folder, label=label(step.current.picked.pool) if step.current else None)
     outcome = {"succeeded": "completed", "failed": "failed"}.get(step.status, "cancelled")

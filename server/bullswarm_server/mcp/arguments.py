@@ -89,6 +89,9 @@ class WorkflowGoalArguments(Arguments):
     program: dict[str, Any] | str = Field(description="program.v3 object, or the absolute path of its JSON file")
     cwd: str = Field(description="absolute folder to work in")
     concurrency: Annotated[int, Field(ge=1, le=64)] | None = None
+    retry_attempts: Annotated[int, Field(ge=0, le=3)] | None = Field(None, description="automatic retries per step")
+    isolation: Literal["shared", "worktree"] | None = None
+    wait_s: Seconds | None = None
     idempotency_key: Annotated[str, Field(min_length=1, max_length=_LONGEST_KEY)] | None = None
 
 
@@ -105,8 +108,30 @@ class RunsArguments(Arguments):
     """One operation on what was started."""
 
     tool = "runs"
-    op: Literal["list", "show", "result", "wait", "stop"]
+    op: Literal[
+        "list",
+        "show",
+        "result",
+        "wait",
+        "stop",
+        "rerun",
+        "restart",
+        "accept",
+        "continue",
+        "pause",
+        "resume",
+        "steer",
+        "add",
+    ]
     run_id: str | None = Field(None, description="id, short id or last; for every op but list")
+    node: str | None = Field(None, description="step, gate or loop of a workflow")
+    avoid: Names = Field([], description="rerun: pools to keep it from")
+    pool: str | None = Field(None, description="restart: pool to use")
+    reason: str | None = Field(None, description="accept: why it is good enough")
+    rounds: int | None = Field(None, description="continue a loop: more rounds; without, it is left unmet")
+    at_once: bool = Field(False, description="pause: stop workers too")
+    message: str | None = Field(None, description="steer: for whoever watches")
+    steps: dict[str, Any] | None = Field(None, description="add: {steps, gates?, loops?, blocks?}")
     cursor: Annotated[int, Field(ge=0)] = Field(0, description="result: the byte to read on from")
     wait_s: Seconds | None = Field(None, description="wait: how long")
     limit: Annotated[int, Field(ge=1, le=100)] = Field(10, description="list: at most so many")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_core import ledger
-from bullswarm_core.caller import check_depth
+from bullswarm_core.caller import Caller, check_depth
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import RunConflictError, UnknownNameError, UsageError
 from bullswarm_core.runs.journal import Journal
@@ -52,17 +52,23 @@ def asking(call: Call, given: TaskArguments, *, cwd: str, prompt: str | None, wr
                 f"pool {task.pool} is your own ({caller.why}): work given to it would spend the quota that you are running on",
                 hint="leave pool out; bullswarm picks the one with quota to spare",
             )
-        depth = check_depth(call.machine.environ, limit=settings.depth_limit)
-        origin = Origin(
-            caller=caller.provider,
-            caller_pool=caller.pool_id,
-            depth=depth,
-            root=call.machine.environ.get(ROOT_VARIABLE),
-        )
+        origin = _origin(call, caller, settings)
         yield Asked(task, services, look(services, connection, write_cache=write_cache), origin, connection)
     finally:
         if connection is not None:
             connection.close()
+
+
+def origin_of(call: Call) -> Origin:
+    """Return who asks for work, and how deep in other work. Raises UsageError where the depth limit forbids more."""
+    profiles = tuple(call.services(write_cache=True).load_profiles())
+    return _origin(call, call.caller(profiles), Settings.load(call.home))
+
+
+def _origin(call: Call, caller: Caller, settings: Settings) -> Origin:
+    environ = call.machine.environ
+    depth = check_depth(environ, limit=settings.depth_limit)
+    return Origin(caller=caller.provider, caller_pool=caller.pool_id, depth=depth, root=environ.get(ROOT_VARIABLE))
 
 
 def refuse_second_writer(asked: Asked) -> None:

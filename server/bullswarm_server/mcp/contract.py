@@ -6,8 +6,9 @@ from bullswarm_core.program.model import PROGRAM_VERSION
 
 TEXT = f"""# {PROGRAM_VERSION}
 
-A program is one JSON object. This version checks all of it and executes programs of one plain step, in one attempt; dependent
-steps, gates, loops, retries, evidence and typed answers are executed by a later one.
+A program is one JSON object: steps that depend on each other, each done by one worker on the pool with most quota to spare.
+A step that fails is tried once more; what still fails comes back to you, and only what depends on it waits. Evidence commands
+run as the person, unconfined, in the working folder.
 
 Top level: `schemaVersion` ("{PROGRAM_VERSION}"), `steps` (one or more), `gates`, `loops`, `defaults` (lane, effort, reasoning,
 retry, timeBox). Nothing else. Steps, gates and loops share one id space; ids are kebab-case.
@@ -26,8 +27,8 @@ retry, timeBox). Nothing else. Steps, gates and loops share one id space; ids ar
 | phase, label | -, id | one line each, at most 80 and 200 characters; for display |
 | files | [] | exact relative files that the step owns; no folders, no globs |
 | answer | - | a JSON schema: the step's answer is typed and checked |
-| evidence | [] | at most 5 checks that bullswarm runs itself |
-| deliverable | by lane | files, report, data, media, outward, or {{type, paths}} |
+| evidence | [] | at most 5 checks that bullswarm runs: `{{"type": "command", "cmd": "pytest -q"}}` must exit 0; `{{"type": "schema", "file": "a.json" or "$output", "schema": {{}}, "format": "json" or "jsonl"}}`; each with timeoutSec 1 to 600, else 120 |
+| deliverable | by lane | files, report, data, media, outward, or {{type, paths}}; data and media need paths |
 | blindTo | [] | earlier steps whose output this one must not see |
 | retry | defaults.retry, else 1 | 0 or 1 |
 | timeBox | computed | whole minutes, 0 to 240 |

@@ -15,11 +15,14 @@ from bullswarm_core.database import open_database
 from bullswarm_core.errors import UnknownNameError, UsageError
 from bullswarm_core.home import Home
 from bullswarm_core.labels import Labels
+from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.runs.intents import Wish, carry_out
 from bullswarm_core.runs.journal import LAST, Journal
 from bullswarm_core.runs.liveness import KernelState, kernel_state
 from bullswarm_core.runs.services import Services, utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.verdict_document import Document, running_document
+from bullswarm_core.runs.workflow_result import running_result
 from bullswarm_server.launch import start_kernel
 from bullswarm_server.machine import services_for
 from bullswarm_server.mcp.waits import Client
@@ -97,10 +100,25 @@ class Call:
         """Return a run's verdict, or what can be said of it before."""
         if state.finished is not None:
             return dict(state.finished.verdict)
-        step = next(iter(state.steps.values()))
-        label = Labels.load(self.home).shown(step.current.picked.pool) if step.current else None
         alive = kernel_state(self.home, state, now=utc_now()) is not KernelState.GONE
+        labels = Labels.load(self.home)
+        if not state.is_single:
+            folder = RunFolder.of(self.home, state.created.run_id)
+            return running_result(state, kernel_alive=alive, folder=folder, label=labels.shown)
+        step = next(iter(state.steps.values()))
+        label = labels.shown(step.current.picked.pool) if step.current else None
         return running_document(state, kernel_alive=alive, label=label)
+
+    def carry_out(self, state: RunState, wish: Wish) -> RunState:
+        """Do what was asked of a workflow, and see that a kernel goes on with it. Raises UsageError for what makes no sense."""
+        connection = open_database(self.home)
+        try:
+            after = carry_out(connection, state.created.run_id, wish, now=utc_now())
+        finally:
+            connection.close()
+        if kernel_state(self.home, after, now=utc_now()) is KernelState.GONE:
+            self.machine.start(after.created.run_id)
+        return after
 
 
 def absolute_file(name: str, what: str) -> Path:

@@ -26,6 +26,7 @@ from bullswarm_server.mcp.waits import PROGRESS_EVERY_SEC
 Report = Callable[[float, float | None, str], Awaitable[None]]
 # A thread each: more waits at once than this from one client are no use to anybody, the rest queue.
 _MOST_WAITS = 128
+_MOST_NAMED = 6
 
 
 class _WaitIsOverError(Exception):
@@ -74,6 +75,8 @@ async def wait_for_verdict(call: Call, run_id: str, *, seconds: float, report: R
 
 def signs_of_life(call: Call, state: RunState) -> dict[str, Any]:
     """Say how far an unfinished run is: who works, since when, what it has written and how long ago."""
+    if not state.is_single:
+        return _signs_of_workflow(state)
     step = next(iter(state.steps.values()))
     attempt = step.current
     if attempt is None:
@@ -91,6 +94,15 @@ def signs_of_life(call: Call, state: RunState) -> dict[str, Any]:
         "writtenBytes": sum(count for count, _ in written),
         "quietSec": min((_since(moment) for _, moment in written), default=None),
     }
+
+
+def _signs_of_workflow(state: RunState) -> dict[str, Any]:
+    running = [step.id for step in state.steps.values() if step.running]
+    done = sum(step.status == "succeeded" for step in state.steps.values())
+    doing = f"{done} of {len(state.steps)} steps done" + (
+        f", at work: {', '.join(running[:_MOST_NAMED])}" if running else ""
+    )
+    return {"elapsedSec": _since(state.created_at.timestamp()), "doing": doing}
 
 
 def progress_line(signs: dict[str, Any]) -> str:
@@ -118,7 +130,7 @@ def _since(moment: float) -> int:
 
 
 def _expected_sec(state: RunState) -> float | None:
-    attempt = next(iter(state.steps.values())).current
+    attempt = next(iter(state.steps.values())).current if state.is_single else None
     minutes = attempt.picked.expected_minutes if attempt else None
     return minutes * 60 if minutes else None
 

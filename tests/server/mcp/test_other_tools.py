@@ -188,38 +188,6 @@ async def goal(call: Caller, site: Site, program: Any, **more: Any) -> Any:
     )
 
 
-async def test_a_program_of_one_step_is_run(site: Site) -> None:
-    site.worker("alpha", SAY)
-    file = site.root / "program.json"
-    file.write_text(json.dumps(PROGRAM))
-    async with calling(site) as call:
-        started = [
-            await goal(call, site, given, idempotency_key="k") for given in (PROGRAM, str(file), json.dumps(PROGRAM))
-        ]
-        assert all(not answer.error and answer.document["valid"] for answer in started)
-        assert len({answer.document["runId"] for answer in started}) == 1
-        done = await call("run", run_id=started[0].document["runId"])
-    assert done.document["ok"] is True
-    assert ANSWER in done.document["output"]
-
-
-async def test_a_program_of_more_is_checked_and_not_started(site: Site) -> None:
-    site.worker("alpha", SAY)
-    second = {"id": "second", "prompt": "Then this.", "dependsOn": ["explain"]}
-    typed = {**PROGRAM["steps"][0], "answer": {"type": "object"}}
-    async with calling(site) as call:
-        for program, why in (
-            ({**PROGRAM, "steps": [*PROGRAM["steps"], second]}, "it has 2 steps"),
-            ({**PROGRAM, "steps": [typed]}, "its step has answer"),
-            ({**PROGRAM, "gates": [{"id": "gate", "dependsOn": ["explain"]}]}, "it has gates"),
-        ):
-            said = await goal(call, site, program)
-            assert (said.error, said.document["valid"], said.document["state"]) == (True, True, "not-started")
-            assert why in said.text
-            assert why in said.document["why"]
-    assert not site.home.database_file.exists()
-
-
 async def test_a_program_that_is_wrong_lists_its_issues(site: Site) -> None:
     async with calling(site) as call:
         said = await goal(call, site, {"steps": [{"id": "A", "colour": 1} for _ in range(200)]})

@@ -21,6 +21,7 @@ from bullswarm_server.mcp.tools.tool import ACTS, Tool
 from bullswarm_server.mcp.verdicts import running_answer, verdict_answer
 from bullswarm_server.mcp.waiting import Report, signs_of_life, wait_for_verdict
 from bullswarm_server.mcp.waits import patience_of
+from bullswarm_server.mcp.workflow_answers import workflow_answer
 
 _WITH_RUN_ID = frozenset({"run_id", "wait_s", "cursor"})
 _CODE_MODE_TIP = (
@@ -64,8 +65,10 @@ def state_answer(
 ) -> CallToolResult:
     """Answer with a run as it is now."""
     document = call.document_of(state)
+    more = {"repeated": True} if repeated else {}
+    if not state.is_single:
+        return workflow_answer(document, state, waited_sec=None if state.finished else waited_sec, more=more)
     if state.finished is not None:
-        more = {"repeated": True} if repeated else {}
         return verdict_answer(document, cursor=cursor, **more)
     tip = _CODE_MODE_TIP if call.client.code_mode else None
     return running_answer(document, signs_of_life(call, state), waited_sec=waited_sec, tip=tip)

@@ -9,6 +9,7 @@ from mcp_types import CallToolResult
 
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import UsageError
+from bullswarm_core.runs.intents import Wish, accept, add, continue_node, pause, rerun, restart, resume, steer
 from bullswarm_core.runs.journal import Journal, RunRow
 from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
@@ -22,11 +23,15 @@ from bullswarm_server.mcp.tools.run import state_answer, wait_on
 from bullswarm_server.mcp.tools.tool import ACTS, Tool
 from bullswarm_server.mcp.verdicts import Output
 from bullswarm_server.mcp.waiting import Report
+from bullswarm_server.mcp.workflow_answers import workflow_answer
 
 # A page for reading on: text and document each carry it.
 _PAGE_BYTES = 3400
 # Long enough for a worker to be ended with its tree (5 s of grace) and judged; the stop itself needs no waiting for.
 _STOP_WAIT_SEC = 15.0
+# Enough to see that the kernel goes on by it; what follows takes minutes and is waited for by another call.
+_WISH_WAIT_SEC = 2.0
+_WISHES = frozenset({"rerun", "restart", "accept", "continue", "pause", "resume", "steer", "add"})
 
 
 async def _runs(call: Call, given: RunsArguments, report: Report) -> CallToolResult:
@@ -40,10 +45,45 @@ async def _runs(call: Call, given: RunsArguments, report: Report) -> CallToolRes
         return await anyio.to_thread.run_sync(state_answer, call, state)
     if given.op == "result":
         return await anyio.to_thread.run_sync(_result, state, given.cursor)
+    if given.op in _WISHES:
+        await anyio.to_thread.run_sync(call.carry_out, state, _wish(call, state, given))
+        return await wait_on(call, run_id, _WISH_WAIT_SEC if given.wait_s is None else given.wait_s, report)
     if given.op == "stop":
         await anyio.to_thread.run_sync(_stop, call, state)
         return await wait_on(call, run_id, _STOP_WAIT_SEC if given.wait_s is None else given.wait_s, report)
     return await wait_on(call, run_id, given.wait_s, report)
+
+
+def _wish(call: Call, state: RunState, given: RunsArguments) -> Wish:
+    """Return what an operation asks of a workflow. Raises UsageError where an argument of it is missing or wrong."""
+    by = call.caller().provider or "MCP"
+    if given.op == "pause":
+        return pause(at_once=given.at_once, by=by)
+    if given.op == "resume":
+        return resume(by=by)
+    if given.op == "steer":
+        return steer(given.message or "", by=by)
+    if given.op == "add":
+        return add(given.steps or {}, by=by)
+    if given.node is None:
+        raise UsageError(f"node is missing for {given.op}", hint=f"steps: {', '.join(state.steps)}")
+    if given.op == "continue":
+        return continue_node(given.node, rounds=given.rounds, by=by)
+    if given.op == "accept":
+        return accept(given.node, reason=given.reason or "", by=by)
+    pools = _pool_ids(call, [*given.avoid, *([given.pool] if given.pool else [])])
+    if given.op == "restart":
+        return restart(given.node, pool=pools[-1] if given.pool else None, by=by)
+    return rerun(given.node, avoid=pools, by=by)
+
+
+def _pool_ids(call: Call, names: list[str]) -> list[str]:
+    """Return the ids of pools that were named by id or label. Raises UnknownNameError."""
+    if not names:
+        return []
+    services = call.services(write_cache=False)
+    ids = {profile.id for profile in services.load_profiles()}
+    return [services.labels().resolve(name, ids) for name in names]
 
 
 def _list(call: Call, limit: int) -> CallToolResult:
@@ -68,7 +108,7 @@ def _rows(call: Call, limit: int) -> list[Document]:
 def _row(call: Call, journal: Journal, row: RunRow) -> Document:
     try:
         document = call.document_of(journal.state(row.run_id))
-        state = row.outcome or document["state"]
+        state = row.outcome or document.get("state") or document["status"]
     except DAMAGE as error:
         document, state = damaged_document(row.run_id, error, folder=call.home.workflows_dir), DAMAGED
     pick = document.get("pick") or {}
@@ -104,6 +144,8 @@ def _result(state: RunState, cursor: int) -> CallToolResult:
             f"run {state.created.short_id} has no result yet",
             hint=f'run {{"run_id":"{state.created.short_id}"}} waits for it',
         )
+    if not state.is_single:
+        return workflow_answer(dict(state.finished.verdict), state)
     verdict = state.finished.verdict
     output = Output(verdict.get("outFile"), verdict.get("excerpt"))
     name = state.created.short_id
@@ -148,7 +190,8 @@ TOOL = Tool(
     model=RunsArguments,
     description=(
         "What was started: list; show one; result (its output, from cursor on); wait; stop (ends the worker and all it "
-        "started; its files stay)."
+        "started; its files stay). Of a workflow: rerun, restart or accept a step; continue a gate or loop; pause; resume "
+        "(of an ended one: try again what failed); steer; add steps."
     ),
     # `stop` ends only work that bullswarm started, and `wait` may start a kernel again: neither read-only nor destructive.
     annotations=ACTS,

@@ -1,23 +1,23 @@
-"""`workflow_goal`: checks a program of dependent tasks, and runs one of a single step."""
+"""`workflow_goal`: checks a program of dependent tasks, starts it, and waits a while for it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import anyio.to_thread
 from mcp_types import CallToolResult
 
+from bullswarm_core.database import open_database
 from bullswarm_core.errors import UsageError
 from bullswarm_core.program.issues import issues_of
-from bullswarm_core.runs.task import from_step
-from bullswarm_server.mcp.arguments import RunArguments, WorkflowGoalArguments
-from bullswarm_server.mcp.asking import working_folder
+from bullswarm_core.runs.services import utc_now
+from bullswarm_server.launch import Origin, create_workflow
+from bullswarm_server.mcp.arguments import WorkflowGoalArguments
+from bullswarm_server.mcp.asking import origin_of, working_folder
 from bullswarm_server.mcp.results import answer, clipped, fitted, without_empty
 from bullswarm_server.mcp.session import Call, absolute_file
-from bullswarm_server.mcp.tools.run import start as start_run
-from bullswarm_server.mcp.tools.run import state_answer
+from bullswarm_server.mcp.tools.run import wait_on
 from bullswarm_server.mcp.tools.tool import ACTS, Tool
 from bullswarm_server.mcp.waiting import Report
 
@@ -25,27 +25,45 @@ SCHEMA_VERSION = "bullswarm.workflow-goal.v1"
 CONTRACT = "bullswarm://program-contract"
 _MOST_PROGRAM_BYTES = 16 * 1024 * 1024
 _MOST_ISSUES = 40
-# What a single run can do today; anything else in the step would be promised and not done.
-_RUNNABLE = frozenset(
-    {"id", "prompt", "label", "phase", "lane", "effort", "reasoning", "model", "route", "retry", "dependsOn"}
-)
 
 
-async def _workflow_goal(call: Call, given: WorkflowGoalArguments, _: Report) -> CallToolResult:
-    return await anyio.to_thread.run_sync(_work, call, given)
+async def _workflow_goal(call: Call, given: WorkflowGoalArguments, report: Report) -> CallToolResult:
+    started = await anyio.to_thread.run_sync(_start, call, given)
+    if isinstance(started, CallToolResult):
+        return started
+    run_id, repeated = started
+    return await wait_on(call, run_id, given.wait_s, report, repeated=repeated)
 
 
-def _work(call: Call, given: WorkflowGoalArguments) -> CallToolResult:
+def _start(call: Call, given: WorkflowGoalArguments) -> tuple[str, bool] | CallToolResult:
+    """Record a valid program and start its kernel; answer with the issues of one that is not, with nothing recorded."""
     cwd = working_folder(given.cwd, call.machine.environ)
     program = _program(given.program)
     issues = issues_of(program)
     if issues:
         return _invalid(issues)
-    assert isinstance(program, dict), "a program without issues is an object"
-    missing = _not_yet(program)
-    if missing:
-        return _not_started(given.goal, program, missing)
-    return _started(call, given, program, cwd)
+    origin: Origin = origin_of(call)
+    earlier = call.run_of_key(given.idempotency_key)
+    options = {"concurrency": given.concurrency, "retryAttempts": given.retry_attempts, "isolation": given.isolation}
+    connection = open_database(call.home)
+    try:
+        created = create_workflow(
+            call.home,
+            connection,
+            program,
+            goal=clipped(given.goal, 2000),
+            cwd=cwd,
+            options=without_empty(options),
+            environ=call.machine.environ,
+            origin=origin,
+            now=utc_now(),
+            idempotency_key=given.idempotency_key,
+        )
+    finally:
+        connection.close()
+    if earlier is None:
+        call.machine.start(created.run_id)
+    return created.run_id, earlier is not None
 
 
 def _program(given: dict[str, Any] | str) -> Any:
@@ -70,24 +88,6 @@ def _parsed(data: bytes, what: str) -> Any:
         raise UsageError(f"{what} is not JSON: {error}", hint=f"see {CONTRACT}") from error
 
 
-def _not_yet(program: Mapping[str, Any]) -> str | None:
-    """Say what of the program this version cannot carry out, or None."""
-    steps = program["steps"]
-    if len(steps) > 1:
-        return f"it has {len(steps)} steps"
-    for key in ("gates", "loops"):
-        if program.get(key):
-            return f"it has {key}"
-    asked = sorted(set(steps[0]) - _RUNNABLE)
-    if asked:
-        return f"its step has {', '.join(asked)}"
-    if (program.get("defaults") or {}).get("timeBox"):
-        return "its defaults have a timeBox"
-    if (steps[0].get("route") or {}).get("independentOf"):
-        return "its step has route.independentOf"
-    return None
-
-
 def _invalid(issues: list[str]) -> CallToolResult:
     follow = f"correct the program (its rules: resource {CONTRACT}) and call again"
 
@@ -108,55 +108,12 @@ def _invalid(issues: list[str]) -> CallToolResult:
     return fitted(build, min(len(issues), _MOST_ISSUES))
 
 
-def _not_started(goal: str, program: Mapping[str, Any], missing: str) -> CallToolResult:
-    why = (
-        f"the program is valid, and nothing was started: {missing}; this version runs programs of one plain step, a "
-        "later one runs the rest"
-    )
-    follow = "give the steps one by one to `run`, each when the verdicts that it depends on are there"
-    document = {
-        "schemaVersion": SCHEMA_VERSION,
-        "state": "not-started",
-        "valid": True,
-        "issues": [],
-        "goal": clipped(goal, 200),
-        "steps": len(program["steps"]),
-        "gates": len(program.get("gates") or ()),
-        "loops": len(program.get("loops") or ()),
-        "why": why,
-        "next": follow,
-    }
-    return answer([why, f"next: {follow}"], document, error=True)
-
-
-def _started(call: Call, given: WorkflowGoalArguments, program: Mapping[str, Any], cwd: str) -> CallToolResult:
-    step = {"lane": "analyze", **(program.get("defaults") or {}), **program["steps"][0]}
-    task = from_step(step, {}, cwd=cwd)
-    asked = {
-        "lane": task.lane,
-        "prompt": task.prompt,
-        "cwd": cwd,
-        "effort": task.effort,
-        "reasoning": task.reasoning,
-        "model": task.model,
-        "use_pools": list(task.use_pools),
-        "avoid_pools": list(task.avoid_pools),
-        "use_providers": list(task.use_providers),
-        "avoid_providers": list(task.avoid_providers),
-        "idempotency_key": given.idempotency_key,
-    }
-    started = start_run(call, RunArguments.model_validate(asked))
-    if isinstance(started, CallToolResult):
-        return started
-    found = state_answer(call, call.state_of(started.run_id))
-    return found.model_copy(update={"structured_content": {**(found.structured_content or {}), "valid": True}})
-
-
 TOOL = Tool(
     model=WorkflowGoalArguments,
     description=(
-        f"Check a program.v3 of dependent tasks (rules: resource {CONTRACT}) and start it; returns issues or a run_id. This "
-        "version executes programs of one step only and says so for others. For a single task use `run`."
+        f"Check a program.v3 of dependent tasks (rules: resource {CONTRACT}) and start it; returns issues, or a run_id and how "
+        "it stands: wait on with `run`, act with `runs`. Evidence commands run as the person, unconfined. For a single task "
+        "use `run`."
     ),
     annotations=ACTS,
     work=_workflow_goal,
