@@ -27,11 +27,15 @@ retry, timeBox). Nothing else. Steps, gates and loops share one id space; ids ar
 | phase, label | -, id | one line each, at most 80 and 200 characters; for display |
 | files | [] | exact relative files that the step owns; no folders, no globs |
 | answer | - | a JSON schema: the step's answer is typed and checked |
-| evidence | [] | at most 5 checks that bullswarm runs: `{{"type": "command", "cmd": "pytest -q"}}` must exit 0; `{{"type": "schema", "file": "a.json" or "$output", "schema": {{}}, "format": "json" or "jsonl"}}`; each with timeoutSec 1 to 600, else 120 |
+| evidence | [] | at most 5 checks that bullswarm runs itself, in order (below) |
 | deliverable | by lane | files, report, data, media, outward, or {{type, paths}}; data and media need paths |
 | blindTo | [] | earlier steps whose output this one must not see |
 | retry | defaults.retry, else 1 | 0 or 1 |
 | timeBox | computed | whole minutes, 0 to 240 |
+
+## Evidence
+`{{"type": "command", "cmd": "pytest -q tests/parser.py"}}` must exit 0. `{{"type": "schema", "file": "out.json", "schema": {{…}}}}`
+checks a file, or `$output` for the final reply; `format` is json or jsonl. Each takes `timeoutSec`, 1 to 600, else 120.
 
 ## Gate
 `id`, `dependsOn` (one or more), `when` (a condition; without it the person decides), `note` (one line).
