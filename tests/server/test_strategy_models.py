@@ -191,6 +191,20 @@ def test_a_reserve_reaches_routing(site: StrategySite) -> None:
     assert routing_context(site.settings()).reserves == {"codex": 12.5}
 
 
+def test_billed_work_is_allowed_pool_by_pool(site: StrategySite) -> None:
+    def granted() -> list[str]:
+        profiles = load(site.home, site.context.environ).profiles
+        pools = current_pools(site.home, profiles, site.settings(), now=NOW)
+        return [pool.id for pool in pools if pool.billing_granted]
+
+    assert granted() == []
+    assert "pool codex on sandbox=workspace allow-billing\n" in site("set-provider", "codex", "--allow-billing", "on")
+    assert granted() == ["codex"]
+    assert site.document("show")["pools"]["codex"]["allowBilling"] is True
+    site("set-provider", "codex", "--allow-billing", "off")
+    assert granted() == []
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

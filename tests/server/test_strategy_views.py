@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,14 @@ from typing import Any
 import pytest
 from tests.server.strategy_site import CODEX_MODELS, StrategySite, strategy_site
 
+from bullswarm_core.home import Home
 from bullswarm_core.labels import set_label
 from bullswarm_core.model_lists import keep_model_lists, load_model_lists
 from bullswarm_core.quota.plan_models import note_plan_refusal
-from bullswarm_core.settings import Settings
+from bullswarm_core.settings import Document, RungChoice, Settings, update_settings
 from bullswarm_core.values import replace
+from bullswarm_server.cli import strategy_edits as edits
+from bullswarm_server.cli import strategy_writing
 
 NOW = datetime.now(UTC)
 
@@ -188,3 +192,22 @@ def test_a_newer_recommendation_replaces_an_older_one(site: StrategySite) -> Non
     site("apply")
     assert site.settings().rungs["codex"]["high"].model == "gpt-7-astra"
     assert site.settings().reasoning.recommended == {}
+
+
+def test_rungs_that_the_person_sets_while_advice_is_made_are_kept(
+    site: StrategySite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.offer(CODEX_MODELS)
+    site("inventory")
+    real = update_settings
+
+    def late(home: Home, change: Callable[[Document], None]) -> Settings:
+        def first(state: Document) -> None:
+            edits.set_rung(state, "codex", "high", {"model": "mine", "reasoning": None})
+
+        real(home, first)
+        return real(home, change)
+
+    monkeypatch.setattr(strategy_writing, "update_settings", late)
+    site("apply")
+    assert site.settings().rungs == {"codex": {"high": RungChoice("mine")}}

@@ -48,7 +48,10 @@ def apply(options: Options, context: CommandContext) -> None:
         if each.kept is not None:
             note(f"{each.pool} stays as it is: {each.kept}", context)
     if written:
-        note("the way back, pool by pool: bullswarm strategy clear-rungs POOL and bullswarm strategy reset-reasoning --pool POOL", context)
+        note(
+            "the way back, pool by pool: bullswarm strategy clear-rungs POOL and bullswarm strategy reset-reasoning --pool POOL",
+            context,
+        )
 
 
 def _advice(machine: Machine, context: CommandContext) -> list[PoolAdvice]:
