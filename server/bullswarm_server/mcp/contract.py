@@ -34,7 +34,7 @@ retry, timeBox). Nothing else. Steps, gates and loops share one id space; ids ar
 | timeBox | computed | whole minutes, 0 to 240 |
 
 ## Evidence
-`{{"type": "command", "cmd": "pytest -q tests/parser.py"}}` must exit 0. `{{"type": "schema", "file": "out.json", "schema": {{…}}}}`
+`{{"type": "command", "cmd": "pytest -q tests/a.py"}}` must exit 0. `{{"type": "schema", "file": "out.json", "schema": {{…}}}}`
 checks a file, or `$output` for the final reply; `format` is json or jsonl. Each takes `timeoutSec`, 1 to 600, else 120.
 
 ## Gate
