@@ -121,6 +121,22 @@ class GitTree:
         words = [word for word in said.split("\0") if word]
         return [(state[0], path) for state, path in zip(words[::2], words[1::2], strict=False)]
 
+    def lines_changed(self, before: str, paths: Sequence[str]) -> dict[str, str]:
+        """Return for each of these files that differs from the commit ``before`` how: ``+12 -3``, or ``binary``."""
+        rows = (row.split("\t", 2) for row in self._difference(("--numstat", "-z"), before, paths).split("\0"))
+        counted = {row[2]: row[:2] for row in rows if len(row) == 3}
+        return {path: "binary" if added == "-" else f"+{added} -{gone}" for path, (added, gone) in counted.items()}
+
+    def patch(self, before: str, paths: Sequence[str]) -> bytes:
+        """Return how these files differ from the commit ``before``, as a patch; files that git doesn't know are not in it."""
+        return os.fsencode(self._difference(("--no-color", "--src-prefix=a/", "--dst-prefix=b/"), before, paths))
+
+    def _difference(self, switches: Sequence[str], before: str, paths: Sequence[str]) -> str:
+        return self._needed(
+            "--literal-pathspecs", "diff", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty",
+            "--relative", *switches, before, "--", *paths,
+        )  # fmt: skip
+
     def commits_made(self, before: str | None, after: str, *, since_sec: float) -> tuple[str, ...]:
         """Return the commits from ``before`` to ``after`` that were made since ``since_sec`` (Unix), newest first.
 

@@ -25,6 +25,7 @@ from bullswarm_core.quota.plan_models import note_plan_refusal
 from bullswarm_core.quota.readings import load_reading
 from bullswarm_core.quota.refusals import note_refusal
 from bullswarm_core.runs.attempt_reading import keep_attempt_reading
+from bullswarm_core.runs.diff_snapshot import freeze_diff
 from bullswarm_core.runs.events import AttemptPicked, RunCreated
 from bullswarm_core.runs.folder import AttemptFiles
 from bullswarm_core.runs.harvest import Harvest, harvest
@@ -130,7 +131,7 @@ def conclude(ended: Ended) -> Conclusion:
         judgement=judgement,
         meta=_meta(ended, stream, output),
         output_file=output,
-        parts=_parts(ended, stream, deliverable) | _answer_parts(answer),
+        parts=_parts(ended, stream, deliverable) | _answer_parts(answer) | _diff_parts(ended, deliverable),
     )
 
 
@@ -241,6 +242,18 @@ def _gave_up(ended: Ended, stream: StreamFacts) -> bool:
 
 def _answer_parts(answer: Harvest | None) -> dict[str, Any]:
     return {} if answer is None else {"answer": answer.value, "answerCheck": to_wire(answer.check)}
+
+
+def _diff_parts(ended: Ended, deliverable: DeliverableFacts | None) -> dict[str, Any]:
+    """Freeze the diff of a writer's step, for whoever goes on with its work; a disk that refuses it costs nothing else."""
+    if ended.created.kind == "run" or ended.picked.lane == "analyze" or deliverable is None:
+        return {}
+    try:
+        environ = dict(ended.services.environ)
+        frozen = freeze_diff(ended.files, deliverable, cwd=ended.task.cwd, run=run_child, environ=environ)
+    except StorageError:
+        return {}
+    return {"diffStat": list(frozen.stat), "diffFile": frozen.file}
 
 
 def _write_output(ended: Ended, stream: StreamFacts) -> str | None:

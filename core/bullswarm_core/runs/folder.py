@@ -84,6 +84,11 @@ class AttemptFiles:
         return self.folder / f"before-{self._stem}.json"
 
     @property
+    def diff(self) -> Path:
+        """What the attempt changed, as it stood when it ended."""
+        return self.folder / f"diff-{self._stem}.patch"
+
+    @property
     def answer(self) -> Path:
         """The typed answer as bullswarm keeps it: what was given, valid or not."""
         return self.folder / f"answer-{self._stem}.json"

@@ -143,7 +143,7 @@ def _difference(prior: Prior) -> list[str]:
     shown: Sequence[str] = prior.diff_stat[:_MOST_STAT]
     more = len(prior.diff_stat) - len(shown)
     return [
-        "- Diff when it ended (frozen then):",
+        "- Diff when it ended (frozen then; against the last commit, so that uncommitted edits from before are in it, too):",
         *marked(shown),
         *([f"  - and {more} more files"] if more else []),
         *([f"- The whole diff: {path(prior.diff)}"] if prior.diff else []),

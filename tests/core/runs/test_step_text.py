@@ -38,9 +38,16 @@ def picked_next(state: RunState, name: str, *, retry_how: str | None = None) -> 
     )  # fmt: skip
 
 
-def written_for(state: RunState, name: str, *, retry_how: str | None = None, folder: RunFolder = FOLDER) -> StepText:
+def written_for(
+    state: RunState,
+    name: str,
+    *,
+    retry_how: str | None = None,
+    folder: RunFolder = FOLDER,
+    picked: AttemptPicked | None = None,
+) -> StepText:
     """Write the task of a step's next attempt."""
-    picked = picked_next(state, name, retry_how=retry_how)
+    picked = picked or picked_next(state, name, retry_how=retry_how)
     step, attempt = state.program.step(name), prior_attempt(state, picked)
     files = folder.attempt(name, picked.ordinal)
     draft = str(files.answer_draft) if step.lane != "analyze" else None
@@ -273,18 +280,18 @@ def programs(draw: st.DrawFn) -> dict[str, Any]:
     count = draw(st.integers(2, 7))
     names = [f"s{n}" for n in range(count)]
     size = draw(st.integers(0, min(3, count - 1)))
-    inside = names[:size]
-    gates = [{"id": "g", "dependsOn": [draw(st.sampled_from(names[size:]))]}] if draw(st.booleans()) else []
-    steps = []
+    inside: list[str] = names[:size]
+    gated = draw(st.none() | st.sampled_from(names[size:]))
+    steps: list[dict[str, Any]] = []
     for at, name in enumerate(names):
         if name in inside:
             before = inside[:at]
         else:
             before = names[size:at] + (["l"] if size else [])
-            before += [gate["id"] for gate in gates if gate["dependsOn"][0] in names[size:at]]
+            before += ["g"] if gated in names[size:at] else []
         depends = draw(st.lists(st.sampled_from(before), unique=True)) if before else []
         steps.append({"id": name, "dependsOn": depends, "answer": TYPED})
-    program = document(*steps, gates=gates)
+    program = document(*steps, gates=[{"id": "g", "dependsOn": [gated]}] if gated else [])
     if size:
         program["loops"] = [{"id": "l", "steps": inside, "until": {"step": inside[-1], "field": "ok"}, "maxRounds": 2}]
     return with_blindness(draw, program)
