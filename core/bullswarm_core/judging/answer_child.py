@@ -18,18 +18,28 @@ _MOST_PROBLEMS = 100
 _LONGEST = 300
 _LONGEST_KEY = 100
 # A schema that refers to itself takes some ten frames for a level of the value, of which there are at most 64.
-_FRAMES = 4000
+FRAMES = 4000
 
 
 def problems(schema: Any, value: Any) -> list[tuple[list[str | int], str]]:
     """Return (place in the value, what is wrong there) for each problem, at most 100."""
+    return problems_of(validator_of(schema), value)
+
+
+def validator_of(schema: Any) -> Any:
+    """Return the library's validator of a schema, for one value or many."""
     from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
     from jsonschema.validators import extend
     from referencing import Registry
 
     # An empty registry: no reference is ever fetched from anywhere.
-    validator = extend(Draft202012Validator, {"multipleOf": _multiple_of})(schema, registry=Registry())
+    return extend(Draft202012Validator, {"multipleOf": _multiple_of})(schema, registry=Registry())
+
+
+def problems_of(validator: Any, value: Any) -> list[tuple[list[str | int], str]]:
+    """Return the problems of one value, like `problems`."""
+    from jsonschema.exceptions import best_match
+
     found = []
     for error in islice(validator.iter_errors(value), _MOST_PROBLEMS):
         deepest = best_match(iter([error])) or error
@@ -59,7 +69,7 @@ def _words(error: Any) -> str:
 
 def main() -> None:
     """Read ``{"schema", "value"}`` and print the list of problems."""
-    sys.setrecursionlimit(_FRAMES)
+    sys.setrecursionlimit(FRAMES)
     given = json.load(sys.stdin)
     sys.stdout.write(json.dumps(problems(given["schema"], given["value"])))
 

@@ -107,6 +107,20 @@ class AttemptFiles:
     def private_tmp(self) -> Path:
         return self.folder / f"tmp-{self._stem}"
 
+    def evidence_log(self, number: int) -> Path:
+        """What the check of this number (from 1) said."""
+        return self.folder / f"evidence-{self._stem}-{number}.log"
+
+    @property
+    def concluded(self) -> Path:
+        """What the attempt came to before its checks; there while they run."""
+        return self.folder / f"attempt-{self.id}.concluded.json"
+
+    @property
+    def checking(self) -> Path:
+        """Which process runs a check at the moment, and for which kernel."""
+        return self.folder / f"attempt-{self.id}.checking.json"
+
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:

@@ -41,7 +41,7 @@ END = "\n\n## Suggested next step\n- ship it\n"
         ("## Not done\n- old\n\nLater:\n## Not done\n- new", ("new",)),
         ("```markdown\n## Done\n- a\n## Not done\n- b\n```", ("b",)),
         ("~~~\n## Not done\n- quoted\n~~~\n## Not done\n- real", ("real",)),
-        ("## Not done\n- see\n```\n# a comment of the code\nx = 1\n```\n- c", ("see ``` # a comment of the code x = 1 ```", "c")),
+        ("## Not done\n- see\n```\n# a comment\nx = 1\n```\n- c", ("see ``` # a comment x = 1 ```", "c")),
         ("## Not done\n- b\x1b[31mred\x1b[0m", ("bred",)),
         ("I have not done the docs.", ()),
         ("- **Not done** is a heading", ()),
