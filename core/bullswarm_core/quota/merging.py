@@ -164,10 +164,10 @@ def refusal_left(
 
 
 def _refutes(window: Window, refusal: Refusal, now: datetime) -> bool:
-    taken = _taken(window, now)
-    if taken - refusal.captured_at >= OUTLASTS:
+    taken, refused = _taken(window, now), refusal.captured_at
+    if refused - now > CLOCK_TOLERANCE or taken - refused >= OUTLASTS:
         return True
-    if taken <= refusal.captured_at or window.kind != refusal.kind or window.resets_at is None:
+    if taken <= refused or window.kind != refusal.kind or window.resets_at is None:
         return False
     is_next = refusal.resets_at is not None and window.resets_at - refusal.resets_at > NEXT
     return is_next or (window.used_pct or 0.0) >= 100.0

@@ -16,7 +16,7 @@ from bullswarm_core.errors import StateError
 from bullswarm_core.home import Home, read_json, write_json
 from bullswarm_core.pools import WINDOW_KINDS, ResetSource, Window, WindowKind, WindowSource
 from bullswarm_core.quota.holds import load_hold
-from bullswarm_core.quota.ladder import FRESH, STALE, Hold, is_held, is_young
+from bullswarm_core.quota.ladder import CLOCK_TOLERANCE, FRESH, STALE, Hold, is_held, is_young
 from bullswarm_core.values import dataclass, replace
 from bullswarm_core.wire import iso, parse_iso
 
@@ -129,7 +129,7 @@ def reading_from(document: Any, *, now: datetime) -> Reading:
             windows.append(window)
     refusal = _refusal(document.get("refusal"), captured_at, problems)
     if refusal is not None:
-        windows.append(_in_force(refusal, windows))
+        windows.append(_in_force(refusal, windows, now))
     overage = document.get("overage")
     return Reading(
         captured_at,
@@ -143,8 +143,9 @@ def reading_from(document: Any, *, now: datetime) -> Reading:
     )
 
 
-def _in_force(refusal: Refusal, windows: Iterable[Window]) -> Window:
-    times = [window.captured_at for window in windows if window.captured_at is not None]
+def _in_force(refusal: Refusal, windows: Iterable[Window], now: datetime) -> Window:
+    taken = (window.captured_at for window in windows)
+    times = [moment for moment in taken if moment is not None and moment - now <= CLOCK_TOLERANCE]
     return replace(refusal.window(), captured_at=max(times, default=refusal.captured_at))
 
 

@@ -24,7 +24,8 @@ from bullswarm_core.quota.ladder import (
     may_ask_at,
     next_step,
 )
-from bullswarm_core.quota.readings import load_reading, write_reading
+from bullswarm_core.quota.readings import Refusal, load_reading, write_reading
+from bullswarm_core.quota.windows import readings
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -178,6 +179,16 @@ names = st.sampled_from(["schemaVersion", "failedAt", "pauseSec", "kind", "reaso
 @given(st.recursive(plain, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(names, inner, max_size=7)))
 def test_any_document_is_borne(document: object) -> None:
     assert hold_from(document) is None
+
+
+def test_a_marker_in_the_file_outranks_every_reading_beside_it_also_one_of_a_wrong_clock(home: Home) -> None:
+    for age in (0, 30, -600_000):
+        beside = [Window("weekly", 10, NOW + timedelta(days=900), captured_at=NOW - age * MINUTE)]
+        marker = Refusal("weekly", NOW - 10 * MINUTE, NOW + 60 * MINUTE, "named")
+        write_reading(home, "codex", beside, captured_at=NOW - age * MINUTE, refusal=marker)
+        found = load_reading(home, "codex", now=NOW)
+        assert readings(found.windows, NOW)["weekly", None].source == "refusal"
+        assert found.refusal == marker
 
 
 def test_a_reading_that_could_not_be_renewed_is_stale_and_one_without_a_sign_in_at_once(home: Home) -> None:

@@ -176,6 +176,11 @@ def test_a_refusal_is_refuted_by_a_later_reading_only(reading: Window, whole: bo
     assert (refusal_left(REFUSAL, [reading], now=NOW + HOUR, whole=whole) is not None) is stays
 
 
+def test_a_refusal_that_a_wrong_clock_stamped_is_refuted_by_any_reading() -> None:
+    refusal = Refusal("5h", NOW + timedelta(days=400), NOW + timedelta(days=401), "named")
+    assert refusal_left(refusal, [window(70)], now=NOW, whole=True) is None
+
+
 def test_a_refusal_ends_with_its_reset_and_not_a_minute_later() -> None:
     assert refusal_left(REFUSAL, [], now=RESET - SECOND) == REFUSAL
     assert refusal_left(REFUSAL, [], now=RESET) is None
