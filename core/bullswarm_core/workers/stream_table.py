@@ -49,7 +49,8 @@ A path is dotted: ``message.usage.input_tokens``. The words of ``emit`` and thei
   true where the record may repeat what the agent said; retryAfterSec is the provider's word, never the CLI's own pause
 - ``limit``: window, scope, resetsAt, usedPct
 - ``terminal``: answer, structured (the JSON value of the CLI's own structured output), stopReason, turns, group (the
-  answer is the message of that group, or empty), with ``failedWhen``: a list of ``match`` objects of which one holding means that the last word reports a failure
+  answer is the message of that group, or empty), with ``failedWhen``: a list of ``match`` objects of which one holding
+  means that the last word reports a failure
 """
 
 from __future__ import annotations
