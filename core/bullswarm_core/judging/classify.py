@@ -12,6 +12,7 @@ from bullswarm_core.judging.facts import FailureKind, JudgeInput, Note
 from bullswarm_core.judging.last_words import asks_back, cut_short, only_asks, waits_for_itself
 from bullswarm_core.judging.limits import Notice
 from bullswarm_core.judging.phrases import clean_line, counted
+from bullswarm_core.judging.wanted import Wanted, is_there, missing_words
 from bullswarm_core.workers.facts import Denial, ExitFacts, StreamFacts
 
 # Reference judging 4.2: a meter at 95 % or more on a window still running makes its reset a known one.
@@ -75,13 +76,15 @@ def counted_denials(facts: JudgeInput) -> tuple[Denial, ...]:
 
 
 def content_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
-    """Return what is missing from the work itself, or None where the lane's deliverable is there.
+    """Return what is missing from the work itself, or None where the deliverable of its step, else of its lane, is there.
 
     Build and chore need a changed file or a commit, analyze a reply that is more than an announcement or a question. A typed
     answer has to be valid in every lane, and of an analysis nothing else is asked (reference runs-and-workflows 6.1).
     """
     if cut := cut_short(facts.stream.stop_reason):
         return "provider", f"not finished: {cut}"
+    if facts.wanted is not None:
+        return _wanted_problem(facts, facts.wanted)
     if facts.answer is None:
         return _analysis_problem(facts) if facts.lane == "analyze" else _work_problem(facts)
     if facts.lane != "analyze":
@@ -90,6 +93,26 @@ def content_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
     if asked_back is not None and asked_back[0] == "needs-input":
         return asked_back
     return _answer_problem(facts.answer)
+
+
+def _wanted_problem(facts: JudgeInput, wanted: Wanted) -> tuple[FailureKind, str] | None:
+    """Return what is missing of a step's deliverable, and of its typed answer (reference runs-and-workflows 6.3)."""
+    problem = None
+    if wanted.on_disk:
+        problem = _work_problem(facts)
+    elif wanted.type == "report":
+        problem = _report_problem(facts)
+    if problem is not None or facts.answer is None:
+        return problem
+    asked_back = None if facts.answer.ok or wanted.on_disk else _analysis_problem(facts)
+    return asked_back if asked_back and asked_back[0] == "needs-input" else _answer_problem(facts.answer)
+
+
+def _report_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
+    """Return what is wrong with a report; an empty one was not produced, unless a free pool only gave up."""
+    if facts.free or says_anything(plain(facts.stream.answer)):
+        return _analysis_problem(facts)
+    return "not-produced", "not produced: the final reply is empty"
 
 
 def _answer_problem(check: AnswerCheck) -> tuple[FailureKind, str] | None:
@@ -131,15 +154,18 @@ def _work_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
         return "not-produced", "not produced: the working tree could not be compared, so no change is proven"
     if made.gone:
         return "not-produced", "not produced: the folder is gone, or another one is in its place"
-    if made.produced:
+    if is_there(facts.wanted, made):
         if waits_for_itself(answer):
             return (
                 "semantic",
                 f"incomplete: the worker ended while waiting for its own background work ({_last(answer)})",
             )
         return None
+    named = missing_words(facts.wanted, made) if facts.wanted else None
     if answer and asks_back(answer):
-        return "needs-input", f"needs input, and no file was changed: {_last(answer)}"
+        return "needs-input", f"needs input, and {named or 'no file was changed'}: {_last(answer)}"
+    if named:
+        return "not-produced", f"not produced: {named}"
     others = f" by this worker ({made.unattributed} by others in the same tree)" if made.unattributed else ""
     unseen = f"; {made.unseen or _TOO_LARGE}" if made.truncated else ""
     return "not-produced", f"not produced: no file was changed and no commit was made{others}{unseen}"

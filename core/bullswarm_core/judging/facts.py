@@ -8,6 +8,7 @@ from typing import Literal
 from bullswarm_core.judging.answer import AnswerCheck
 from bullswarm_core.judging.deliverable import DeliverableFacts
 from bullswarm_core.judging.limits import Notice
+from bullswarm_core.judging.wanted import Wanted
 from bullswarm_core.pools import Lane, Window
 from bullswarm_core.values import dataclass
 from bullswarm_core.workers.facts import ExitFacts, StreamFacts
@@ -54,7 +55,8 @@ class JudgeInput:
     requested stop meant. ``confined``: something held the worker, so that a "permission denied" of the system is a denial.
     ``pool`` is named in the way out, where there is one. ``meddled`` are settings of the person's that are not what they
     were before the worker started. ``answer`` is what came of a typed answer, None where none was asked for;
-    ``answer_given_up``: the CLI itself ended because the worker gave none that fits.
+    ``answer_given_up``: the CLI itself ended because the worker gave none that fits. ``wanted`` is the deliverable of a
+    workflow's step; None judges by the lane alone.
     """
 
     lane: Lane
@@ -73,3 +75,4 @@ class JudgeInput:
     meddled: tuple[str, ...] = ()
     answer: AnswerCheck | None = None
     answer_given_up: bool = False
+    wanted: Wanted | None = None

@@ -24,6 +24,7 @@ from bullswarm_core.judging.content import says_anything
 from bullswarm_core.judging.facts import BackAtSource, FailureKind, JudgeInput, Note, StopKind, WorkerClocks
 from bullswarm_core.judging.limits import Notice
 from bullswarm_core.judging.phrases import clean_line, counted
+from bullswarm_core.judging.wanted import is_there, missing_words
 from bullswarm_core.values import dataclass
 from bullswarm_core.wire import iso
 
@@ -131,11 +132,17 @@ def _done(facts: JudgeInput) -> _Finding | None:
         if checked:
             return _Finding(None, checked)
         length = len(plain(facts.stream.answer).strip())
+        if not length and facts.wanted is not None and facts.wanted.type == "outward":
+            return _Finding(None, "ended well; what an outward step does is not checked")
         return _Finding(None, f"answered in {counted(length, 'character', 'characters')}")
-    made = facts.deliverable
+    made, wanted = facts.deliverable, facts.wanted
     assert made is not None, "content_problem passes no build or chore without its deliverable"
     parts = [counted(len(made.changed), "file changed", "files changed")] if made.changed else []
     parts += [counted(len(made.commits), "commit", "commits")] if made.commits else []
+    if wanted is not None and not parts:
+        parts = [counted(len(wanted.written), "file written", "files written")]
+    if wanted is not None and wanted.carried:
+        parts.append("done by an earlier attempt of the step")
     return _Finding(None, ", ".join([*parts, checked] if checked else parts))
 
 
@@ -230,8 +237,9 @@ def _denied(facts: JudgeInput) -> _Finding | None:
         return None
     tools = list(dict.fromkeys(denial.tool for denial in denied))
     named = ", ".join(tools[:5]) + (f" and {len(tools) - 5} more" if len(tools) > 5 else "")
+    lacking = missing_words(facts.wanted, facts.deliverable) if facts.wanted else None
     changed = facts.deliverable is not None and facts.deliverable.produced
-    missing = "no answer was given" if facts.lane == "analyze" or changed else "no file was changed"
+    missing = lacking or ("no answer was given" if facts.lane == "analyze" or changed else "no file was changed")
     count = counted(max(len(denied), facts.stream.denial_count), "refusal", "refusals")
     first = next((denial for denial in denied if denial.target), None)
     where = f"; the first: {first.tool} {_quoted(first.target)}" if first and first.target else ""
@@ -283,7 +291,7 @@ def _is_missing(facts: JudgeInput) -> bool:
         return True
     if facts.lane == "analyze":
         return not says_anything(facts.stream.answer) and not (facts.answer and facts.answer.ok)
-    return facts.deliverable is None or not facts.deliverable.produced
+    return not is_there(facts.wanted, facts.deliverable)
 
 
 def _is_usable(facts: JudgeInput) -> bool:
