@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import select
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bullswarm_core.errors import BullswarmError
@@ -15,14 +10,10 @@ from bullswarm_core.routing.decision import iso
 from bullswarm_core.routing.overview import PoolOverview
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.pools import Look, shown_lines
+from bullswarm_server.cli.screen import draw_frame, own_screen, wake_ups
 from bullswarm_server.displays.pools import pool_lines
 from bullswarm_server.displays.terminal import can_redraw, terminal_of
 from bullswarm_server.displays.text import one_line
-
-# The alternate screen keeps what was on the terminal; a frame is shown at once where the terminal knows how (mode 2026).
-_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
-_FRAME_START, _FRAME_END = "\x1b[?2026h\x1b[H", "\x1b[J\x1b[?2026l"
-_END_OF_LINE = "\x1b[K\n"
 
 LookNow = Callable[[], Look]
 
@@ -43,7 +34,7 @@ def follow(look: LookNow, *, seconds: float, context: CommandContext) -> int:
 
 def _append(seen: Look, look: LookNow, *, seconds: float, context: CommandContext) -> int:
     known: dict[str, Any] = {}
-    with _wake_ups() as wait:
+    with wake_ups() as wait:
         while True:
             changed = [row for row in seen.rows if known.get(row.pool.id) != essence(row)]
             gone = known.keys() - {row.pool.id for row in seen.rows}
@@ -71,7 +62,7 @@ def essence(row: PoolOverview) -> tuple[object, ...]:
 
 def _redraw(seen: Look, look: LookNow, *, seconds: float, context: CommandContext) -> int:
     problem = ""
-    with _screen(context), _wake_ups() as wait:
+    with own_screen(context), wake_ups() as wait:
         try:
             while True:
                 _draw(shown_lines(seen.rows, context, notes=False), problem, seconds=seconds, context=context)
@@ -95,66 +86,4 @@ def _draw(lines: Sequence[str], problem: str, *, seconds: float, context: Comman
     if len(lines) > room:
         foot = f"{len(lines) - room} more lines below, {foot}"
     paint = terminal.style.bad if problem else terminal.style.faint
-    body = "".join(line + _END_OF_LINE for line in kept)
-    context.out.write(_FRAME_START + body + paint(terminal.clipped(foot, terminal.width)) + "\x1b[K" + _FRAME_END)
-    context.out.flush()
-
-
-@contextmanager
-def _screen(context: CommandContext) -> Iterator[None]:
-    """Take the terminal and give it back as it was, also when the program is ended or stopped for a while."""
-
-    def write(text: str) -> None:
-        # Past the stream's buffer: a signal may come while that is being filled, and it can't be entered twice.
-        os.write(context.out.fileno(), text.encode())
-
-    def ended(number: int, _: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    def stopped(_: int, __: FrameType | None) -> None:
-        write(_LEAVE)
-        os.kill(os.getpid(), signal.SIGSTOP)
-        write(_ENTER)
-
-    with _handlers({signal.SIGTERM: ended, signal.SIGHUP: ended, signal.SIGTSTP: stopped}):
-        write(_ENTER)
-        try:
-            yield
-        finally:
-            write(_LEAVE)
-
-
-@contextmanager
-def _wake_ups() -> Iterator[Callable[[float], bool]]:
-    """Give a wait that a new size of the terminal, or a return from a stop, ends early; it tells whether one did."""
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-
-    def woken(_: int, __: FrameType | None) -> None:
-        try:
-            os.write(writer, b"x")
-        except BlockingIOError:
-            return  # it is full of wake-ups already
-
-    def wait(seconds: float) -> bool:
-        if not select.select([reader], [], [], seconds)[0]:
-            return False
-        os.read(reader, 4096)
-        return True
-
-    try:
-        with _handlers({signal.SIGWINCH: woken, signal.SIGCONT: woken}):
-            yield wait
-    finally:
-        os.close(reader)
-        os.close(writer)
-
-
-@contextmanager
-def _handlers(wanted: dict[int, Callable[[int, FrameType | None], None]]) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    draw_frame(context, [*kept, paint(terminal.clipped(foot, terminal.width))])
