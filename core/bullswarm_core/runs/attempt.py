@@ -23,12 +23,15 @@ from bullswarm_core.judging.facts import StopKind
 from bullswarm_core.judging.limits import Notice, early_stop
 from bullswarm_core.judging.verdict import Judgement
 from bullswarm_core.pools import Effort, Lane
+from bullswarm_core.program.model import Step
+from bullswarm_core.runs.closing import Closing, one_more_round
 from bullswarm_core.runs.conclude import Conclusion, Ended, conclude, notice_reader
 from bullswarm_core.runs.events import AttemptFinished, AttemptLaunched, AttemptPicked, AttemptTakenOver
 from bullswarm_core.runs.folder import AttemptFiles, RunFolder
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.pick import conflict_text, second_writer
 from bullswarm_core.runs.prepare import Preparation, prepare
+from bullswarm_core.runs.produced import earlier_attempts
 from bullswarm_core.runs.record import record_decision
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.state import AttemptState, RunState
@@ -76,6 +79,7 @@ class LiveAttempt:
         self._follower: Follower | None = None
         self._reader: StreamReader | None = None
         self._stderr = StderrWatch(self._files.stderr, None)
+        self._closing: Closing | None = None
 
     def start(self) -> None:
         """Launch the CLI under its keeper. A launch that fails ends the attempt as one that never started."""
@@ -172,9 +176,24 @@ class LiveAttempt:
         then it is to be called again.
         """
         assert self._exit is not None, "finish comes after the end"
-        self._read_stream()
-        self._record(conclude(self._end(stop)))
+        if self._closing is None:
+            self._read_stream()
+            self._closing = self._close()
+        conclusion = self._closing.poll(lambda: conclude(self._end(stop)), stop=stop if self._asked_to_stop else None)
+        if conclusion is None:
+            return False
+        self._record(conclusion)
+        self._closing.recorded()
         return True
+
+    def _step(self) -> Step | None:
+        """Return the step as its program has it; a `run` is judged by its lane alone."""
+        return None if self._state.is_single else self._state.program.step(self.picked.step)
+
+    def _close(self) -> Closing:
+        step = self._step()
+        again = step is not None and one_more_round(self._state.program, step)
+        return Closing(self._services, self._files, step, cwd=self._task.cwd, one_more_round=again)
 
     def _end(self, stop: StopKind) -> Ended:
         assert self._exit is not None, "an end has an exit"
@@ -192,12 +211,18 @@ class LiveAttempt:
             launch=self._launch,
             started_at=self._exit.started_at or self._services.now(),
             stop=stop,
+            step=self._step(),
+            earlier=earlier_attempts(
+                self._state, self.picked.step, ordinal=self.picked.ordinal, generation=self.picked.generation
+            ),
         )
 
     def break_off(self, error: Exception) -> None:
         """End the attempt because bullswarm itself failed on it; what the worker wrote stays where it is."""
         if self._keeper is not None and is_alive(self._keeper):
             request_stop(self._files.stop, "stopped", "bullswarm failed")
+        if self._closing is not None:
+            self._closing.break_off()
         if isinstance(error, RunConflictError):
             judgement = Judgement(ok=False, why=str(error), failure_kind="ownership-conflict")
         else:

@@ -21,6 +21,7 @@ from bullswarm_core.judging.limits import Notice, Reader, notice_of
 from bullswarm_core.judging.resets import DEFAULT_HORIZON
 from bullswarm_core.judging.verdict import JudgeInput, Judgement, WorkerClocks, declared_failure, judge
 from bullswarm_core.pools import Lane, Window
+from bullswarm_core.program.model import Step
 from bullswarm_core.quota.plan_models import note_plan_refusal
 from bullswarm_core.quota.readings import load_reading
 from bullswarm_core.quota.refusals import note_refusal
@@ -30,8 +31,9 @@ from bullswarm_core.runs.events import AttemptPicked, RunCreated
 from bullswarm_core.runs.folder import AttemptFiles
 from bullswarm_core.runs.harvest import Harvest, harvest
 from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.produced import Produced, Tree, produced, siblings_wrote
 from bullswarm_core.runs.services import Services
-from bullswarm_core.runs.snapshots import changes_since
+from bullswarm_core.runs.state import AttemptState
 from bullswarm_core.runs.task import Task
 from bullswarm_core.runs.verdict_document import EXCERPT_BYTES
 from bullswarm_core.values import dataclass, replace
@@ -50,12 +52,13 @@ _MONTH = timedelta(days=31)
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What the journal keeps of an attempt's end."""
+    """What the journal keeps of an attempt's end. ``edited`` are the files that are the worker's work, for its checks."""
 
     judgement: Judgement
     meta: dict[str, Any]
     output_file: str | None
     parts: Mapping[str, Any]
+    edited: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """Return the judgement with the parts of the verdict that stand beside it."""
@@ -64,7 +67,10 @@ class Conclusion:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """An attempt that has ended, with all that its kernel knows of it. ``launch`` is what the journal kept of its start."""
+    """An attempt that has ended, with all that its kernel knows of it. ``launch`` is what the journal kept of its start.
+
+    ``step`` is None for a `run`; ``earlier`` are the attempts of the step that count with this one.
+    """
 
     services: Services
     connection: sqlite3.Connection
@@ -79,6 +85,8 @@ class Ended:
     launch: Mapping[str, Any]
     started_at: datetime
     stop: StopKind = "cancelled"
+    step: Step | None = None
+    earlier: tuple[AttemptState, ...] = ()
 
     @property
     def signatures(self) -> Signatures:
@@ -97,13 +105,14 @@ def conclude(ended: Ended) -> Conclusion:
         written_at=now, signatures=ended.signatures, zone=UTC, horizon=_horizon(reading.windows), failed=failed
     )
     notice = ended.notice or notice_of(stream, reader)
-    deliverable = _deliverable(ended, stream)
+    made = _produced(ended, stream)
     answer = _answer(ended, stream)
     facts = JudgeInput(
         lane=cast(Lane, ended.picked.lane),
         exit=ended.exit,
         stream=stream,
-        deliverable=deliverable,
+        deliverable=made.judged,
+        wanted=made.wanted,
         notice=notice,
         windows=reading.windows,
         model=ended.picked.model,
@@ -131,7 +140,8 @@ def conclude(ended: Ended) -> Conclusion:
         judgement=judgement,
         meta=_meta(ended, stream, output),
         output_file=output,
-        parts=_parts(ended, stream, deliverable) | _answer_parts(answer) | _diff_parts(ended, deliverable),
+        parts=_parts(ended, stream, made.own) | _answer_parts(answer) | _diff_parts(ended, made.own) | made.parts(),
+        edited=_edited(ended, stream, made.own),
     )
 
 
@@ -196,21 +206,30 @@ def _with_denials(stream: StreamFacts, more: tuple[Denial, ...]) -> StreamFacts:
     return replace(stream, denials=stream.denials + more, denial_count=stream.denial_count + len(more))
 
 
-def _deliverable(ended: Ended, stream: StreamFacts) -> DeliverableFacts | None:
-    facts = changes_since(
-        ended.files.before,
-        ended.task.cwd,
-        home=ended.services.home,
-        environ=dict(ended.services.environ),
-        declared=stream.edits,
-    )
-    if facts is None:
-        return None
-    journal = Journal(ended.connection)
-    overlapped = ended.picked.lane != "analyze" and journal.others_wrote(
-        ended.picked.tree, run_id=ended.created.run_id, since=ended.started_at
-    )
-    return attribute(facts, cwd=ended.task.cwd, overlapped=overlapped, edits=stream.edits)
+def _produced(ended: Ended, stream: StreamFacts) -> Produced:
+    journal, picked, run_id = Journal(ended.connection), ended.picked, ended.created.run_id
+
+    def others_since(since: datetime) -> bool:
+        if picked.lane == "analyze":
+            return False
+        # A step without files runs alone among the writers of its run.
+        beside = ended.step is not None and ended.step.files
+        return journal.others_wrote(picked.tree, run_id=run_id, since=since) or bool(
+            beside and siblings_wrote(journal.state(run_id), picked.step, tree=picked.tree, since=since)
+        )
+
+    tree = Tree(ended.task.cwd, ended.services, others_since, stream.edits)
+    return produced(tree, ended.files, step=ended.step, earlier=ended.earlier, started_at=ended.started_at)
+
+
+def _edited(ended: Ended, stream: StreamFacts, own: DeliverableFacts | None) -> tuple[str, ...]:
+    """Return the changed files that are surely the worker's work, and no by-product of a tool that it ran.
+
+    These are the files that it says it edited; of a CLI that doesn't say, those that were there before.
+    """
+    if ended.step is None or ended.picked.lane == "analyze" or own is None:
+        return ()
+    return attribute(own, cwd=ended.task.cwd, overlapped=True, edits=stream.edits).changed or own.modified
 
 
 def _answer(ended: Ended, stream: StreamFacts) -> Harvest | None:

@@ -16,6 +16,7 @@ from bullswarm_core.runs.folder import AttemptFiles, RunFolder
 from bullswarm_core.runs.handoff import Prior, prior_attempt
 from bullswarm_core.runs.harvest import remove_draft, writes
 from bullswarm_core.runs.prior_files import read_prior
+from bullswarm_core.runs.produced import named_files
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.snapshots import remember
 from bullswarm_core.runs.state import RunState
@@ -95,7 +96,8 @@ def prepare(
     write_bytes_atomic(files.task, text.encode("utf-8", "surrogateescape"))
     rung = Rung(model=picked.model, reasoning=picked.reasoning, source=picked.rung_source)
     plan = _plan(services, profile, choice, task, rung, files)
-    remember(files.before, task.cwd, home=services.home, environ=plan.environment)
+    named = () if state.is_single else named_files(state.program.step(picked.step), task.cwd)
+    remember(files.before, task.cwd, home=services.home, environ=plan.environment, declared=named)
     clocks = _clocks(services, connection, picked, profile, task)
     spec = _spec(state.created, picked, files, plan, clocks)
     return Preparation(plan=plan, spec=spec, sandbox=choice.sandbox, box=box, written=written)

@@ -13,19 +13,14 @@ from bullswarm_core.wire import from_wire, to_wire
 from bullswarm_core.workers.spawn import run_child
 
 
-def remember(path: Path, cwd: str, *, home: Home, environ: dict[str, str]) -> None:
-    """Look at the tree under ``cwd`` and keep what was seen in ``path``."""
-    snapshot = take_snapshot(cwd, run=run_child, environ=environ, left_out=(str(home.root),))
+def remember(path: Path, cwd: str, *, home: Home, environ: dict[str, str], declared: tuple[str, ...] = ()) -> None:
+    """Look at the tree under ``cwd`` and keep what was seen in ``path``; ``declared`` files even where git ignores them."""
+    snapshot = take_snapshot(cwd, run=run_child, environ=environ, declared=declared, left_out=(str(home.root),))
     write_json(path, to_wire(snapshot))
 
 
-def changes_since(
-    path: Path, cwd: str, *, home: Home, environ: dict[str, str], declared: tuple[str, ...] = ()
-) -> DeliverableFacts | None:
-    """Return what changed in the tree since `remember`; None when that was never done or can't be read any more.
-
-    ``declared`` files are looked at even where git ignores them or the tree is too large to see all of it.
-    """
+def recall(path: Path) -> TreeSnapshot | None:
+    """Return what `remember` kept; None when that was never done or can't be read any more."""
     try:
         document = read_json(path)
     except StateError:
@@ -33,7 +28,16 @@ def changes_since(
     if document is None:
         return None
     before = from_wire(TreeSnapshot, document)
-    before = replace(before, entries={name: from_wire(Entry, entry) for name, entry in document["entries"].items()})
+    return replace(before, entries={name: from_wire(Entry, entry) for name, entry in document["entries"].items()})
+
+
+def changes_from(
+    before: TreeSnapshot, cwd: str, *, home: Home, environ: dict[str, str], declared: tuple[str, ...] = ()
+) -> DeliverableFacts:
+    """Return what changed in the tree since ``before``.
+
+    ``declared`` files are looked at even where git ignores them or the tree is too large to see all of it.
+    """
     after = take_snapshot(
         cwd, run=run_child, environ=environ, since=before, declared=declared, left_out=(str(home.root),)
     )
