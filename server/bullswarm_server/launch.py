@@ -201,11 +201,13 @@ def wait_for(
     timeout_sec: float | None = None,
     restart_kernel: bool = True,
     tick: Callable[[RunState, float], None] | None = None,
+    enough: Callable[[RunState], bool] | None = None,
 ) -> RunState:
     """Wait until the run has its verdict, or waits for somebody; return its state, after ``timeout_sec`` as it is then.
 
-    A kernel that is gone is started again, at most three times. ``tick`` is called about five times a second with the state
-    and the seconds waited. Raises BullswarmError when kernels keep dying.
+    The wait is also over as soon as ``enough`` says so. A kernel that is gone is started again, at most three times.
+    ``tick`` is called about five times a second with the state and the seconds waited. Raises BullswarmError when kernels
+    keep dying.
     """
     started, starts = time.monotonic(), 0
     connection = open_database(home)
@@ -214,6 +216,8 @@ def wait_for(
         state = journal.state(run_id)
         while state.finished is None:
             waited = time.monotonic() - started
+            if enough is not None and enough(state):
+                return state
             if timeout_sec is not None and waited >= timeout_sec:
                 return state
             if tick is not None:

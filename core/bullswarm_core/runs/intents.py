@@ -105,7 +105,7 @@ def resume(*, by: str) -> Wish:
         if state.finished is None:
             return [PauseLifted(by=by)] if state.paused is not None else []
         known = statuses(state)
-        again = [name for name in state.steps if _may_be_tried_again(state, name, known[name])]
+        again = [name for name in state.steps if may_be_tried_again(state, name, known[name])]
         if not again and not any(status == "pending" for status in known.values()):
             raise NothingToRetryError(
                 f"run {state.created.short_id} is over and has nothing to retry", hint=_see(state)
@@ -225,6 +225,19 @@ def grown(state: RunState, fragment: Mapping[str, Any]) -> tuple[dict[str, Any],
     return program, tuple(added)
 
 
+def may_be_tried_again(state: RunState, name: str, status: str) -> bool:
+    """Tell whether another try of a failed step may end otherwise: a resume tries it, and no step that may have acted."""
+    step = state.steps[name]
+    if status not in ("failed", "cancelled"):
+        return False
+    if state.program.step(name).deliverable.type == "outward" and any(each.launched for each in step.counted):
+        return False
+    if step.unplaced is not None:
+        return step.unplaced.failure_kind in RETRYABLE
+    finished = step.current.finished if step.current else None
+    return finished is None or finished.failure_kind in RETRYABLE
+
+
 def _blocked_by(state: RunState, steps: list[Any], blocks: Any, added: Sequence[str]) -> list[Any]:
     """Let steps that have not started wait for new ones."""
     if not isinstance(blocks, Mapping):
@@ -246,18 +259,6 @@ def _blocked_by(state: RunState, steps: list[Any], blocks: Any, added: Sequence[
         else step
         for step in steps
     ]
-
-
-def _may_be_tried_again(state: RunState, name: str, status: str) -> bool:
-    step = state.steps[name]
-    if status not in ("failed", "cancelled"):
-        return False
-    if state.program.step(name).deliverable.type == "outward" and any(each.launched for each in step.counted):
-        return False
-    if step.unplaced is not None:
-        return step.unplaced.failure_kind in RETRYABLE
-    finished = step.current.finished if step.current else None
-    return finished is None or finished.failure_kind in RETRYABLE
 
 
 def _reopened(state: RunState, by: str, why: str) -> list[Payload]:

@@ -7,12 +7,15 @@ from datetime import datetime
 from typing import Any
 
 from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.runs.handback import failure_of, handback, proof_of
 from bullswarm_core.runs.nodes import NodeStatus, statuses
 from bullswarm_core.runs.state import AttemptState, RunState, StepState
 from bullswarm_core.wire import iso
 
 SCHEMA_VERSION = "bullswarm.workflow.result.v1"
+OUTCOMES = ("completed", "partial", "cancelled")
 _MOST_NAMED = 5
+_TOKENS = ("input", "cacheRead", "cacheWrite", "output")
 
 Document = dict[str, Any]
 Label = Callable[[str], str]
@@ -46,7 +49,9 @@ def result_of(state: RunState, outcome: str, *, folder: RunFolder, label: Label)
             }
             for loop in state.program.loops
         ],
+        "workspace": {"cwd": state.created.cwd, "changedFiles": _changed(state)},
         "totals": totals_of(state),
+        "handback": handback(state, known, over=outcome in OUTCOMES),
         "unreadSteering": [said.message for said in state.steering],
     }
 
@@ -96,14 +101,6 @@ def reason_of(state: RunState, known: Mapping[str, NodeStatus], outcome: str) ->
     return f"{len(missing)} of {len(steps)} steps did not succeed: {', '.join(shown)}"
 
 
-def failure_of(step: StepState) -> tuple[str | None, str]:
-    """Return the failure kind and the why of a step that failed."""
-    if step.unplaced is not None:
-        return step.unplaced.failure_kind, step.unplaced.why
-    finished = step.current.finished if step.current else None
-    return (finished.failure_kind, finished.why) if finished is not None and not finished.ok else (None, "")
-
-
 def totals_of(state: RunState) -> Document:
     """Add up the attempts of a run: how many, their minutes and, where told, their tokens."""
     ended = [attempt for step in state.steps.values() for attempt in step.attempts if attempt.finished is not None]
@@ -112,7 +109,22 @@ def totals_of(state: RunState) -> Document:
         "attempts": sum(len(step.attempts) for step in state.steps.values()),
         "minutes": round(sum(seconds) / 60, 1),
         "byPool": _by_pool(ended),
+        "tokens": _tokens(ended),
+        "measuredAttempts": sum(bool(_usage(attempt)) for attempt in ended),
     }
+
+
+def _tokens(ended: list[AttemptState]) -> Document | None:
+    """Add up what the providers reported; None where none did: unknown is never 0."""
+    known = [usage for attempt in ended if (usage := _usage(attempt))]
+    if not known:
+        return None
+    return {key: sum(int(usage.get(key) or 0) for usage in known) for key in _TOKENS}
+
+
+def _usage(attempt: AttemptState) -> Mapping[str, Any] | None:
+    usage = attempt.finished.meta.get("usage") if attempt.finished else None
+    return usage if isinstance(usage, Mapping) else None
 
 
 def _by_pool(ended: list[AttemptState]) -> Document:
@@ -151,13 +163,19 @@ def _step(
         "pool": attempt.picked.pool if attempt else None,
         "poolLabel": label(attempt.picked.pool) if attempt else None,
         "model": attempt.picked.model if attempt else None,
+        "reasoning": attempt.picked.reasoning if attempt else None,
         "attempts": len(step.attempts),
         "failureKind": kind,
         "why": why or (finished.why if finished else None),
         "backAt": judgement.get("backAt"),
         "accepted": step.accepted.reason if step.accepted else None,
+        "proof": proof_of(state, step),
         "answer": judgement.get("answer"),
+        "answerCheck": judgement.get("answerCheck"),
         "evidenceResults": judgement.get("evidenceResults"),
+        "returnedEarly": judgement.get("returnedEarly"),
+        "outsideBlockers": judgement.get("outsideBlockers") or [],
+        "deliverable": planned.deliverable.type,
         "changedFiles": judgement.get("changedFiles", []),
         "outFile": finished.output_file if finished else None,
         "taskFile": str(folder.attempt(step.id, attempt.picked.ordinal).task) if attempt else None,
@@ -165,6 +183,12 @@ def _step(
         "finishedAt": _time(attempt.finished_at) if attempt else None,
         "wallSec": finished.meta.get("wallSec") if finished else None,
     }
+
+
+def _changed(state: RunState) -> list[str]:
+    """Name every file that an attempt that counts has changed, once."""
+    ended = [attempt.finished for step in state.steps.values() for attempt in step.attempts if attempt.finished]
+    return sorted({str(name) for finished in ended for name in finished.judgement.get("changedFiles") or ()})
 
 
 def _how(state: RunState, gate: str) -> str | None:

@@ -24,17 +24,20 @@ VERBS: dict[str, tuple[str, str]] = {
     "route": ("route", "show the pick that a task would get, and why; starts nothing"),
     "pools": ("pools", "every pool with its meter, pace and load; `pools label` names one"),
     "label": ("label", "show, set or clear the display label of a pool"),
-    "runs": ("runs", "list, show, result, wait, stop or resume what was started"),
+    "workflow": ("workflow", "run a program of dependent steps, and steer it"),
+    "runs": ("runs", "list, show, read, wait for, steer, stop or delete what was started"),
     "assignments": ("assignments", "what is in flight now, across every bullswarm process"),
     "strategy": ("strategy", "what you decided: pools on or off, rungs, assignments, subscriptions"),
     "integrate": ("integrate", "set up Claude Code, Codex, OpenCode and Grok to call bullswarm"),
     "setup": ("setup", "find the agent CLIs of this machine and record your choices"),
     "doctor": ("doctor", "check this installation, a line per check with its fix"),
     "provider": ("provider", "list, validate, scaffold, probe, enable or disable providers"),
+    "home": ("home", "what the home holds; delete runs that ended long ago"),
     "health": ("health", "judge saved outputs again"),
     "mcp": ("mcp", "the MCP server that agents start"),
     "delegation": ("delegation", "on or off: may hooks give an agent's subagents to other pools"),
     "statusline": ("statusline", "the line for Claude Code's status line"),
+    "completion": ("completion", "the completion script of bash, zsh or fish"),
 }
 # After these the cache of the hooks may be behind what the person decided.
 _DECIDING = ("pools", "label", "strategy", "setup", "provider")
@@ -165,14 +168,10 @@ def _call(module: str, arguments: list[str], *, environ: Mapping[str, str], out:
 
 
 def _spelled_out(words: list[str]) -> list[str]:
-    """Turn the older `workflow …` forms of the observing verbs into `runs …` (design D17)."""
+    """Turn the older `workflow runs …` into `runs …` (design D17)."""
     if words[:2] == ["workflow", "runs"]:
         rest = words[2:]
         return ["runs", *(rest if rest and not rest[0].startswith("-") else ["list", *rest])]
-    if words[0] == "workflow" and len(words) > 1 and words[1] in ("wait", "resume"):
-        return ["runs", *words[1:]]
-    if words[:2] == ["workflow", "cancel"]:
-        return ["runs", "stop", *words[2:]]
     return words
 
 

@@ -81,13 +81,27 @@ def follow(
 
 
 def show(context: CommandContext, state: RunState, *, as_json: bool) -> int:
-    """Print a run's verdict, or how far it is; return the exit code, 2 for work that goes on (reference: `wait`)."""
+    """Print a run's verdict, or how far it is; return the exit code, 2 for work that goes on (reference: `wait`).
+
+    A workflow that waits for somebody is not done: exit code 1.
+    """
+    if not state.is_single:
+        return _show_workflow(context, state, as_json=as_json)
     verdict = _verdict(context, state)
     if as_json:
         context.print_json(verdict)
     else:
         context.print(*verdict_lines(verdict, style=Style(colour=context.colour)))
     return _EXIT_STILL_RUNNING if verdict["ok"] is None else 0 if verdict["ok"] else 1
+
+
+def _show_workflow(context: CommandContext, state: RunState, *, as_json: bool) -> int:
+    from bullswarm_server.cli.runs_reading import is_good, print_run
+
+    document = print_run(context, state, as_json=as_json)
+    if state.finished is None and state.parked is None:
+        return _EXIT_STILL_RUNNING
+    return 0 if is_good(document) else 1
 
 
 def _verdict(context: CommandContext, state: RunState) -> dict[str, Any]:
@@ -173,8 +187,8 @@ class _Heartbeat:
         self._to_announce = announces
 
     def tick(self, state: RunState, waited_sec: float) -> None:
-        step = next(iter(state.steps.values()))
-        if self._to_announce and step.current is not None and step.current.launched is not None:
+        launched = any(step.current is not None and step.current.launched for step in state.steps.values())
+        if self._to_announce and launched:
             self._to_announce = False
             self._context.note(f"{self._where(state)} · bullswarm runs show {state.created.short_id}")
         if self._every is not None and time.monotonic() - self._last >= self._every:
@@ -182,6 +196,9 @@ class _Heartbeat:
             self._context.note(f"{self._where(state)}, {waited_sec:.0f} s")
 
     def _where(self, state: RunState) -> str:
+        if not state.is_single:
+            done = sum(step.status == "succeeded" for step in state.steps.values())
+            return f"run {state.created.short_id}: {done} of {len(state.steps)} steps done"
         attempt = next(iter(state.steps.values())).current
         if attempt is None:
             return f"run {state.created.short_id} waits for a pick"

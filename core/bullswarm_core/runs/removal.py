@@ -1,0 +1,177 @@
+"""Takes ended runs away: their journal and their files. What was learned from them, the decisions, stays (design D5).
+
+Never a run that is not over, and never a worktree that is still there: what a writer made in one and nobody merged would
+be gone with it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from bullswarm_core.database import transaction
+from bullswarm_core.errors import RunConflictError, StorageError, UsageError
+from bullswarm_core.home import Home
+from bullswarm_core.runs.engine import kernel_lease
+from bullswarm_core.runs.folder import MARKER, RunFolder
+from bullswarm_core.runs.journal import Journal, RunRow
+from bullswarm_core.values import dataclass
+
+# A run's folder is made an instant before its record; a day is far beyond any launch that is still under way.
+_ORPHANED_AFTER = timedelta(days=1)
+# Worktrees stand right below the run's folder or one folder deeper; what a worker built may be deep and large.
+_DEPTH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much a folder holds."""
+
+    files: int = 0
+    bytes: int = 0
+
+    def plus(self, other: Size) -> Size:
+        """Return the two together."""
+        return Size(self.files + other.files, self.bytes + other.bytes)
+
+
+def remove_run(home: Home, connection: sqlite3.Connection, row: RunRow) -> Size:
+    """Delete an ended run and say how much it held.
+
+    Raises UsageError for one that is not over or keeps a worktree, RunConflictError when a kernel drives it, StorageError
+    when a file can't be deleted; what is left of the files then goes with the next ``home prune``.
+    """
+    folder = RunFolder.of(home, row.run_id)
+    refuse_unless_over(row)
+    refuse_worktrees(folder, row.short_id)
+    with _nobody_drives(folder):
+        _remove_record(connection, row)
+        return _remove_folder(folder.path)
+
+
+def refuse_unless_over(row: RunRow) -> None:
+    """Raise UsageError for a run without a result."""
+    if row.finished_at is None:
+        raise UsageError(
+            f"run {row.short_id} is not over: only ended runs are deleted",
+            hint=f"end it first: bullswarm runs stop {row.short_id}",
+        )
+
+
+def refuse_worktrees(folder: RunFolder, name: str) -> None:
+    """Raise UsageError when a worktree is left in the run's folder, with the way to look at it and to let it go."""
+    left = worktrees_in(folder.path)
+    if left:
+        raise UsageError(
+            f"run {name} keeps a worktree that may hold unmerged work: {', '.join(map(str, left))}",
+            hint=f"take what you need, then: git -C {left[0]} worktree remove --force {left[0]}",
+        )
+
+
+def worktrees_in(folder: Path) -> list[Path]:
+    """Return the git worktrees below a run's folder: folders with a ``.git`` file that leads to a repository elsewhere."""
+    found: list[Path] = []
+    for place, folders, files in os.walk(folder):
+        depth = len(Path(place).relative_to(folder).parts)
+        if ".git" in files and _leads_to_worktree(Path(place) / ".git"):
+            found.append(Path(place))
+            folders.clear()
+        elif depth >= _DEPTH:
+            folders.clear()
+    return sorted(found)
+
+
+def prunable(connection: sqlite3.Connection, *, before: datetime) -> list[RunRow]:
+    """Return the runs that ended before a moment, oldest first."""
+    rows = Journal(connection).rows()
+    return [row for row in reversed(rows) if row.finished_at is not None and row.finished_at < before]
+
+
+def orphans(home: Home, connection: sqlite3.Connection | None, *, now: datetime) -> list[Path]:
+    """Return folders of ours that no run has any more: what a deletion that was cut short has left."""
+    if not home.workflows_dir.is_dir():
+        return []
+    known = {row.run_id for row in Journal(connection).rows()} if connection else set()
+    oldest = (now - _ORPHANED_AFTER).timestamp()
+    return sorted(
+        path
+        for path in home.workflows_dir.iterdir()
+        if path.name not in known and (path / MARKER).is_file() and (path / MARKER).stat().st_mtime < oldest
+    )
+
+
+def remove_orphan(folder: Path) -> Size:
+    """Delete a folder that no run has; one with a worktree is refused as a run's is."""
+    refuse_worktrees(RunFolder(folder), folder.name)
+    with _nobody_drives(RunFolder(folder)):
+        return _remove_folder(folder)
+
+
+def size_of(folder: Path) -> Size:
+    """Count the files below a folder and their bytes; links are not followed, and what vanishes meanwhile counts nothing."""
+    total = Size()
+    for place, _, files in os.walk(folder):
+        for name in files:
+            try:
+                total = total.plus(Size(1, (Path(place) / name).lstat().st_size))
+            except OSError:
+                continue
+    return total
+
+
+def _remove_record(connection: sqlite3.Connection, row: RunRow) -> None:
+    with transaction(connection):
+        found = connection.execute("SELECT finished_at FROM runs WHERE id = ?", (row.run_id,)).fetchone()
+        if found is not None and found[0] is None:
+            raise UsageError(f"run {row.short_id} has been taken up again", hint="delete it when it is over")
+        connection.execute("DELETE FROM events WHERE run = ?", (row.run_id,))
+        connection.execute("DELETE FROM runs WHERE id = ?", (row.run_id,))
+
+
+def _remove_folder(path: Path) -> Size:
+    if not (path / MARKER).is_file():
+        return Size()
+    held = size_of(path)
+    try:
+        # The marker goes last: a deletion that is cut short leaves a folder that is still known to be ours.
+        for entry in sorted(path.iterdir()):
+            if entry.name != MARKER:
+                _remove(entry)
+        shutil.rmtree(path)
+    except OSError as error:
+        raise StorageError(
+            f"cannot delete {error.filename or path}: {error.strerror}", hint="`bullswarm home prune` tries again"
+        ) from error
+    return held
+
+
+def _remove(entry: Path) -> None:
+    if entry.is_dir() and not entry.is_symlink():
+        shutil.rmtree(entry)
+    else:
+        entry.unlink()
+
+
+@contextmanager
+def _nobody_drives(folder: RunFolder) -> Iterator[None]:
+    """Hold the run's lease, so that no kernel takes it up meanwhile; a folder that is gone has none."""
+    if not folder.path.is_dir():
+        yield
+        return
+    try:
+        with kernel_lease(folder):
+            yield
+    except RunConflictError as error:
+        raise RunConflictError(f"a kernel still drives run {folder.path.name}", hint="try again in a moment") from error
+
+
+def _leads_to_worktree(file: Path) -> bool:
+    try:
+        return "/worktrees/" in file.read_text("utf-8", "replace")
+    except OSError:
+        return False

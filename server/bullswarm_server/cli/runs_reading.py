@@ -1,0 +1,293 @@
+"""`bullswarm runs list|show|result`: they only read; they write nothing and start nothing."""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from bullswarm_core.caller import find_caller
+from bullswarm_core.database import open_database
+from bullswarm_core.errors import StateError, UnknownNameError, UsageError
+from bullswarm_core.labels import Labels
+from bullswarm_core.runs import commands
+from bullswarm_core.runs.folder import MARKER, RunFolder
+from bullswarm_core.runs.journal import LAST, Journal, RunRow
+from bullswarm_core.runs.liveness import KernelState, kernel_state
+from bullswarm_core.runs.result_summary import summary_line, summary_of
+from bullswarm_core.runs.services import utc_now
+from bullswarm_core.runs.state import RunState
+from bullswarm_core.runs.verdict_document import running_document
+from bullswarm_core.runs.workflow_result import OUTCOMES, running_result
+from bullswarm_core.wire import iso
+from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.displays.text import Style, duration, one_line, plain
+from bullswarm_server.displays.verdict import verdict_lines
+from bullswarm_server.displays.workflow import result_lines
+
+LIST_VERSION = "bullswarm.runs.v1"
+RESULT_VERSION = "bullswarm.result.v1"
+_RESULT_BYTES = 64 * 1024
+_WHY_LENGTH = 80
+DAMAGED = "damaged"
+# What a journal that somebody else wrote in, or a disk spoiled, makes of reading it.
+DAMAGE = (StateError, UnknownNameError, LookupError, TypeError, AttributeError, ValueError, StopIteration)
+
+
+def list_runs(options: argparse.Namespace, context: CommandContext) -> int:
+    """Print the newest runs, a line each."""
+    with reading(context) as connection:
+        journal = Journal(connection) if connection else None
+        rows = journal.rows(limit=options.limit) if journal else []
+        documents = [_row(context, journal, row) for row in rows] if journal else []
+    foreign = _view_only(context)
+    if options.json:
+        context.print_json({"schemaVersion": LIST_VERSION, "runs": documents, "viewOnly": foreign})
+        return 0
+    context.print(*(_row_line(document) for document in documents))
+    context.note(*(f"view-only, from another program: {name}" for name in foreign))
+    if not documents:
+        context.note('no runs yet · start one: bullswarm run --lane analyze "…"')
+    return 0
+
+
+def show_run(options: argparse.Namespace, context: CommandContext) -> int:
+    """Print one run: its verdict or result, or how far it is; exit 1 for one that failed."""
+    document = print_run(context, state_named(options.run_id, context), as_json=options.json)
+    return 1 if is_good(document) is False else 0
+
+
+def print_run(context: CommandContext, state: RunState, *, as_json: bool) -> dict[str, Any]:
+    """Print what can be said of a run now, and return it."""
+    document, style = document_of(context, state), Style(colour=context.colour)
+    if as_json:
+        context.print_json(document)
+    elif state.is_single:
+        context.print(*verdict_lines(document, style=style))
+    else:
+        context.print(*result_lines(document, style=style, labels=Labels.load(context.home)))
+    return document
+
+
+def is_good(document: Mapping[str, Any]) -> bool | None:
+    """Tell whether a verdict or a result is good; None while there is none."""
+    if "status" not in document:
+        ok: bool | None = document.get("ok")
+        return ok
+    return document["status"] == "completed" if document["status"] in OUTCOMES else None
+
+
+def print_result(options: argparse.Namespace, context: CommandContext) -> int:
+    """Print what a run came to: a worker's output, or the result of a workflow."""
+    state = state_named(options.run_id, context)
+    if not state.is_single and options.step is None:
+        return _workflow_result(options, context, state)
+    if options.summary:
+        raise UsageError("--summary is for workflows", hint=f"bullswarm runs show {state.created.short_id} --json")
+    verdict = _verdict_of(state, options.step)
+    path = verdict.get("outFile")
+    if not options.json:
+        if not (path and _print_output(context, _lines_of(path, options.cursor))):
+            nothing = f"the output has nothing from byte {options.cursor} on" if options.cursor else _no_output(verdict)
+            context.note(nothing)
+        return 0 if verdict["ok"] else 1
+    data = _read(path, options.cursor) if path else b""
+    size = Path(path).stat().st_size if path and Path(path).exists() else 0
+    text, used = _whole_characters(data, last=options.cursor + len(data) >= size)
+    after = options.cursor + used
+    context.print_json(
+        {
+            "schemaVersion": RESULT_VERSION,
+            "runId": state.created.run_id,
+            "shortId": state.created.short_id,
+            **({} if options.step is None else {"step": options.step}),
+            "ok": verdict["ok"],
+            "outFile": path,
+            "outBytes": size,
+            "text": text,
+            "cursor": after if after < size else None,
+            "answer": verdict.get("answer"),
+            "answerCheck": verdict.get("answerCheck"),
+        }
+    )
+    return 0 if verdict["ok"] else 1
+
+
+def _workflow_result(options: argparse.Namespace, context: CommandContext, state: RunState) -> int:
+    if options.cursor:
+        raise UsageError("--cursor reads one output", hint="name the step that it is of with --step")
+    if state.finished is None and state.parked is None:
+        raise _no_result_yet(state)
+    if options.summary:
+        folder = RunFolder.of(context.home, state.created.run_id)
+        document = document_of(context, state)
+        context.print(summary_line(summary_of(document, folder=folder)))
+    else:
+        document = print_run(context, state, as_json=options.json)
+    return 0 if is_good(document) else 1
+
+
+def _verdict_of(state: RunState, step_id: str | None) -> Mapping[str, Any]:
+    """Return the verdict of a single run, or what is alike of a workflow's step. Raises UsageError while there is none."""
+    short = state.created.short_id
+    if step_id is None:
+        if state.finished is None:
+            raise _no_result_yet(state)
+        verdict: Mapping[str, Any] = state.finished.verdict
+        return verdict
+    step = state.steps.get(step_id)
+    if step is None:
+        raise UnknownNameError(f'"{step_id}" is no step of run {short}', hint=f"steps: {', '.join(state.steps)}")
+    finished = step.attempts[-1].finished if step.attempts else None
+    if finished is None:
+        raise UsageError(f"step {step_id} has no output yet", hint=commands.wait(f"{short} {step_id}"))
+    return {**finished.judgement, "ok": finished.ok, "outFile": finished.output_file, "meta": finished.meta}
+
+
+def _no_result_yet(state: RunState) -> UsageError:
+    short = state.created.short_id
+    return UsageError(f"run {short} has no result yet", hint=f"bullswarm runs wait {short}")
+
+
+def _print_output(context: CommandContext, lines: Iterable[bytes]) -> bool:
+    """Write the lines without control sequences, none of which goes on behind its line; False when there is none.
+
+    Empty lines at the end are left out.
+    """
+    wrote, empty = False, 0
+    for line in lines:
+        wrote = True
+        text = plain(line.decode("utf-8", "replace")).rstrip("\n")
+        if text:
+            context.out.write("\n" * empty + text + "\n")
+            empty = 0
+        else:
+            empty += 1
+    return wrote
+
+
+def _no_output(verdict: Mapping[str, Any]) -> str:
+    written = (verdict.get("meta") or {}).get("streamFile")
+    return f"there is no answer; what the worker wrote is in {written}" if written else "there is no output"
+
+
+def state_named(name: str, context: CommandContext) -> RunState:
+    """Fold the run of an id, a short id, the start of one, or ``last``. Raises UnknownNameError."""
+    with reading(context) as connection:
+        if connection is None:
+            raise UnknownNameError(f'unknown run "{name}": nothing has been run in {context.home.root}')
+        journal = Journal(connection)
+        caller = find_caller(context.environ).provider if name == LAST else None
+        return journal.state(journal.find(name, caller=caller))
+
+
+@contextmanager
+def reading(context: CommandContext) -> Iterator[sqlite3.Connection | None]:
+    """Open the home's database to read only; None while there is none."""
+    connection = open_database(context.home, readonly=True)
+    try:
+        yield connection
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def document_of(context: CommandContext, state: RunState) -> dict[str, Any]:
+    """Return a run's verdict or result, or how far it is."""
+    if state.finished is not None:
+        return dict(state.finished.verdict)
+    labels = Labels.load(context.home)
+    alive = kernel_state(context.home, state, now=utc_now()) is not KernelState.GONE
+    if not state.is_single:
+        folder = RunFolder.of(context.home, state.created.run_id)
+        return running_result(state, kernel_alive=alive, folder=folder, label=labels.shown)
+    step = next(iter(state.steps.values()))
+    label = labels.shown(step.current.picked.pool) if step.current else None
+    return running_document(state, kernel_alive=alive, label=label)
+
+
+def _row(context: CommandContext, journal: Journal, row: RunRow) -> dict[str, Any]:
+    try:
+        document = document_of(context, journal.state(row.run_id))
+        state = row.outcome or document.get("state") or document["status"]
+    except DAMAGE as error:
+        document, state = damaged_document(row.run_id, error, folder=context.home.workflows_dir), DAMAGED
+    pick = document.get("pick") or {}
+    steps = document.get("steps")
+    return {
+        "runId": row.run_id,
+        "shortId": row.short_id,
+        "kind": row.kind,
+        "createdAt": iso(row.created_at),
+        "finishedAt": iso(row.finished_at) if row.finished_at else None,
+        "state": state,
+        "ok": is_good(document),
+        "why": document.get("why") or document.get("reason"),
+        "failureKind": document.get("failureKind"),
+        "pool": pick.get("pool"),
+        "poolLabel": pick.get("poolLabel"),
+        "lane": pick.get("lane"),
+        "steps": {"done": sum(step["status"] == "succeeded" for step in steps), "all": len(steps)} if steps else None,
+        "cwd": row.cwd,
+        "goal": row.goal,
+        "caller": row.caller,
+    }
+
+
+def damaged_document(run_id: str, error: Exception, *, folder: Path) -> dict[str, Any]:
+    """Return what can be said of a run whose journal can't be read: why, and where its files are."""
+    reason = (
+        error.message if isinstance(error, StateError) else f"its journal is damaged: {type(error).__name__}: {error}"
+    )
+    return {"ok": None, "why": f"{reason} · what it wrote is in {folder / run_id}"}
+
+
+def _row_line(row: dict[str, Any]) -> str:
+    age = duration((utc_now() - datetime.fromisoformat(row["createdAt"])).total_seconds() / 60)
+    steps = row["steps"]
+    pool = row["poolLabel"] or (f"{steps['done']}/{steps['all']} steps" if steps else "-")
+    most = None if row["state"] == DAMAGED else _WHY_LENGTH
+    why = "" if row["ok"] else f" · {one_line(str(row['why']))[:most]}"
+    return f"{row['shortId']}  {row['state']:<11} {age:>6} ago  [{one_line(pool)}] {one_line(row['goal'])[:60]}{why}"
+
+
+def _view_only(context: CommandContext) -> list[str]:
+    """Name the entries of the workflows folder that are not ours (another program keeps its runs there, too)."""
+    folder = context.home.workflows_dir
+    if not folder.is_dir():
+        return []
+    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not (entry / MARKER).exists())
+
+
+def _lines_of(path: str, start: int) -> Iterator[bytes]:
+    try:
+        with open(path, "rb") as file:
+            file.seek(start)
+            yield from file
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _read(path: str, start: int) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            file.seek(start)
+            return file.read(_RESULT_BYTES)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: str, error: OSError) -> UsageError:
+    return UsageError(f"cannot read the output {path}: {error.strerror}", hint="it may have been moved or deleted")
+
+
+def _whole_characters(data: bytes, *, last: bool) -> tuple[str, int]:
+    """Decode a page and say how many bytes it took; a character that goes on behind the page is left to the next."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(data, final=last)
+    return text, len(data) - (0 if last else len(decoder.getstate()[0]))
