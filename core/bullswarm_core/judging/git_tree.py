@@ -20,7 +20,7 @@ _TIMEOUT_SEC = 60.0
 _MOST_COMMITS = 100
 # Committers' clocks and ours may differ by this much on one machine (whole seconds against nanoseconds).
 _CLOCK_SLACK_SEC = 2
-_SAFE = (
+SAFE_SETTINGS = (
     "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat", "-c", "diff.external=",
     "-c", "core.untrackedCache=false", "-c", "protocol.allow=never", "-c", "submodule.recurse=false",
 )  # fmt: skip
@@ -177,7 +177,7 @@ class GitTree:
         return None if off is None else self._run(words, off)
 
     def _run(self, words: Sequence[str], more: dict[str, str]) -> Child | None:
-        argv = ["git", "--no-pager", "--no-optional-locks", *_SAFE, *words]
+        argv = ["git", "--no-pager", "--no-optional-locks", *SAFE_SETTINGS, *words]
         try:
             return self.run(argv, cwd=self.cwd, environ=git_environment(self.environ) | more, timeout_sec=_TIMEOUT_SEC)
         except WorkerStartError:
