@@ -36,10 +36,12 @@ def add_operations(verbs: Any) -> None:
     """Declare every operation on runs below a parser's ``add_subparsers``: `runs` and `workflow` take the same ones."""
     listing = _verb(verbs, "list", runs_reading.list_runs, "the newest runs, a line each", of_run=False)
     listing.add_argument("--limit", type=_whole_number, default=_DEFAULT_ROWS, metavar="N", help="at most N runs")
-    _verb(verbs, "show", runs_reading.show_run, "one run: its verdict or result, or how far it is")
+    showing = _verb(verbs, "show", runs_reading.show_run, "one run: its verdict or result, or how far it is")
+    showing.add_argument("--graph", action="store_true", help="draw a workflow: what waits for what, and how it stands")
     _add_result(verbs)
     _add_wait(verbs)
     _add_watch(verbs)
+    _verb(verbs, "report", _report, "write report.html, a page of its own, into the folder of an ended workflow")
     _verb(verbs, "stop", workflow_driving.stop, "stop the work of a run and everything that it started")
     _add_resume(verbs)
     _add_wishes(verbs)
@@ -72,31 +74,44 @@ def _add_wait(verbs: Any) -> None:
 def _add_watch(verbs: Any) -> None:
     verb = _verb(
         verbs, "watch", _watch,
-        "follow a run, a line per event; exit 0 while it runs or when it delivered, 1 when it did not or its kernel is gone",
+        "follow a run: what happens, what needs you, how it ends; exit 0 while it runs or when it delivered, 1 when it did"
+        " not or its kernel is gone",
         as_json=False,
     )  # fmt: skip
     verb.add_argument(
         "--until", choices=("trouble", "outcome"),
-        help="print only what needs you: and leave at the first of it (trouble) or at the end (outcome)",
+        help="tell only what needs somebody: and return at the first of it (trouble) or at the end (outcome)",
     )  # fmt: skip
-    verb.add_argument("--next", action="store_true", help="leave after the first event")
-    verb.add_argument("--once", action="store_true", help="print what there is and leave")
-    verb.add_argument("--after", type=_whole_number, metavar="SEQ", help="only events behind this one")
-    verb.add_argument("--since", metavar="TIME", help="what was reported until then is not reported again")
-    verb.add_argument("--timeout", type=seconds, metavar="SEC", help="leave after so long")
-    verb.add_argument("--interval", type=seconds, metavar="SEC", help="how often to look (default: 2)")
+    verb.add_argument("--next", action="store_true", help="return after the first look that had something to tell")
+    verb.add_argument("--once", action="store_true", help="look once and return; starts nothing")
     verb.add_argument(
-        "--stall-after", type=seconds, metavar="SEC", help="silence that counts as a stall (default: 300)"
+        "--after", type=_whole_number, metavar="SEQ", help="tell the events behind this one, old ones too"
     )
-    verb.add_argument("--heartbeat", type=seconds, metavar="SEC", help="say this often that it goes on")
-    verb.add_argument("--verbose", action="store_true", help="print every event")
-    verb.add_argument("--jsonl", action="store_true", help="one JSON object per line, each with its sequence")
+    verb.add_argument("--since", metavar="TIME", help="tell no silence that began before this time")
+    verb.add_argument("--timeout", type=seconds, metavar="SEC", help="follow no longer than this")
+    verb.add_argument("--jsonl", action="store_true", help="one JSON object a line, each with its sequence")
+    verb.add_argument("--verbose", action="store_true", help="every event, with its time")
+    verb.add_argument("--interval", type=seconds, metavar="SEC", default=2.0, help="how often to look (default: 2)")
+    verb.add_argument(
+        "--stall-after", type=seconds, metavar="SEC", default=300.0,
+        help="tell of a worker that has been quiet for this long (default: 300)",
+    )  # fmt: skip
+    verb.add_argument(
+        "--heartbeat", type=seconds, metavar="SEC", help="after so long without a line, say that it lives"
+    )
 
 
 def _watch(options: argparse.Namespace, context: CommandContext) -> int:
     # Only this operation draws.
     module = import_module("bullswarm_server.cli.workflow_watch")
     code: int = module.watch(options, context)
+    return code
+
+
+def _report(options: argparse.Namespace, context: CommandContext) -> int:
+    # Likewise.
+    module = import_module("bullswarm_server.cli.runs_report")
+    code: int = module.report_run(options, context)
     return code
 
 

@@ -19,6 +19,7 @@ from bullswarm_core.runs import commands
 from bullswarm_core.runs.folder import MARKER, RunFolder
 from bullswarm_core.runs.journal import LAST, Journal, RunRow
 from bullswarm_core.runs.liveness import KernelState, kernel_state
+from bullswarm_core.runs.nodes import statuses
 from bullswarm_core.runs.result_summary import summary_line, summary_of
 from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
@@ -26,6 +27,7 @@ from bullswarm_core.runs.verdict_document import running_document
 from bullswarm_core.runs.workflow_result import OUTCOMES, running_result
 from bullswarm_core.wire import iso
 from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.displays.terminal import terminal_of
 from bullswarm_server.displays.text import Style, duration, one_line, plain
 from bullswarm_server.displays.verdict import verdict_lines
 from bullswarm_server.displays.workflow import result_lines
@@ -58,8 +60,22 @@ def list_runs(options: argparse.Namespace, context: CommandContext) -> int:
 
 def show_run(options: argparse.Namespace, context: CommandContext) -> int:
     """Print one run: its verdict or result, or how far it is; exit 1 for one that failed."""
-    document = print_run(context, state_named(options.run_id, context), as_json=options.json)
+    state = state_named(options.run_id, context)
+    if options.graph:
+        return _show_graph(options, context, state)
+    document = print_run(context, state, as_json=options.json)
     return 1 if is_good(document) is False else 0
+
+
+def _show_graph(options: argparse.Namespace, context: CommandContext, state: RunState) -> int:
+    """Draw the program with how each node stands; exit code as `show` without it."""
+    from bullswarm_server.displays.workflow_graph import graph_lines
+
+    if options.json:
+        raise UsageError("--graph is a picture", hint="runs show --json holds every step with what it waits for")
+    terminal = terminal_of(context.out, context.environ, colour=context.colour)
+    context.print(*graph_lines(state, statuses(state), terminal=terminal, labels=Labels.load(context.home)))
+    return 1 if is_good(document_of(context, state)) is False else 0
 
 
 def print_run(context: CommandContext, state: RunState, *, as_json: bool) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def _begin(options: argparse.Namespace, context: CommandContext, created: RunCre
     if options.watch:
         from bullswarm_server.cli.workflow import run
 
-        return run(["watch", created.short_id, *(["--jsonl"] if options.json else [])], context)
+        return run(["watch", created.short_id, "--after", "0", *(["--jsonl"] if options.json else [])], context)
     document = _launch_document(created, plan)
     document["advisories"] = [{"code": each.code, "actionId": each.step, "message": each.message} for each in remarks]
     if options.json:

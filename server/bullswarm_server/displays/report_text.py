@@ -1,0 +1,36 @@
+"""Text for a page: whatever it holds, it stays text there, and shows in the order in which it was written."""
+
+from __future__ import annotations
+
+import html
+
+from bullswarm_core.fast.text import clipped, one_line, plain
+from bullswarm_core.runs.needs_you import minutes_and_seconds
+
+# Marks that turn the direction of what follows: a command must not read otherwise than it is typed.
+_TURNING = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C], "�")
+_MOST_INLINE = 1_000
+
+
+def inline(text: object) -> str:
+    """Return a text as one escaped line, fit for an element and for an attribute."""
+    return html.escape(clipped(one_line(_calm(str(text))), _MOST_INLINE), quote=True)
+
+
+def block(text: str, *, most: int) -> str:
+    """Return a text of at most ``most`` characters as an escaped block, its lines kept."""
+    return f"<pre>{html.escape(clipped(plain(_calm(text)), most), quote=True)}</pre>"
+
+
+def tag(name: str, escaped: str, kind: str = "") -> str:
+    """Return an element around what is escaped already."""
+    return f'<{name} class="{kind}">{escaped}</{name}>' if kind else f"<{name}>{escaped}</{name}>"
+
+
+def elapsed(seconds: float | None) -> str:
+    """``11m00s``, ``2h02m``, or a dash where nothing is known."""
+    return "–" if seconds is None else minutes_and_seconds(seconds)
+
+
+def _calm(text: str) -> str:
+    return text.translate(_TURNING).encode("utf-8", "replace").decode("utf-8")

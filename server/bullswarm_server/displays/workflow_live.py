@@ -1,0 +1,221 @@
+"""A run on a terminal while it goes on: its steps by phase, each with its pool, its time against what was expected of it,
+and when it last wrote anything; and what needs the person. Every line fits the terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from bullswarm_core.labels import Labels
+from bullswarm_core.runs.handback import failure_of, proof_of
+from bullswarm_core.runs.needs_you import minutes_and_seconds
+from bullswarm_core.runs.nodes import OVER, NodeStatus
+from bullswarm_core.runs.state import RunState, StepState
+from bullswarm_core.runs.watch import Notice
+from bullswarm_core.runs.watch_life import DEFAULT_STALL_SEC, Life
+from bullswarm_core.values import dataclass
+from bullswarm_server.displays.pools_terminal import bar
+from bullswarm_server.displays.terminal import Terminal, cells
+from bullswarm_server.displays.text import duration, one_line
+from bullswarm_server.displays.workflow_graph import mark_of, phased_order, phases_of, words_of
+
+Paint = Callable[[str], str]
+Piece = tuple[str, Paint]
+
+_WIDEST = 140
+_NARROW = 70
+# Shown of what needs the person, however much it is: the rest is a command away.
+_MOST_TROUBLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a frame is drawn from: the run, its nodes' statuses, its attempts' signs of life, and what stands open."""
+
+    state: RunState
+    known: Mapping[str, NodeStatus]
+    lives: Mapping[str, Life]
+    troubles: Sequence[Notice]
+    labels: Labels
+    now: datetime
+
+
+def live_lines(scene: Scene, terminal: Terminal, *, foot: str) -> list[str]:
+    """Return a frame of at most as many lines as the terminal has, none wider than it."""
+    head = _head(scene, terminal)
+    troubles = _troubles(scene, terminal)
+    last = terminal.style.faint(terminal.clipped(foot, terminal.width))
+    room = max(1, terminal.height - len(head) - len(troubles) - 1)
+    body = _body(scene, terminal, room)
+    return [*head, *body, *troubles, last][: max(1, terminal.height - 1)] if terminal.height > 1 else [last]
+
+
+def _head(scene: Scene, terminal: Terminal) -> list[str]:
+    state = scene.state
+    counted: Counter[str] = Counter(scene.known[step.id] for step in state.program.steps)
+    title = f"{state.created.short_id} · {one_line(state.created.goal)}"
+    done = sum(counted[status] for status in OVER)
+    parts = [f"{done} of {len(state.program.steps)} done"]
+    parts += [
+        f"{counted[status]} {status}" for status in ("running", "failed", "blocked", "cancelled") if counted[status]
+    ]
+    waiting = sum(scene.known[name] == "waiting" for name in (*state.gates, *state.loops))
+    parts += [f"{waiting} waiting for you"] if waiting else []
+    parts += ["pausing"] if state.paused else []
+    parts += ["stopping"] if state.stop_requested else []
+    parts.append(minutes_and_seconds((scene.now - state.created_at).total_seconds()))
+    return [terminal.clipped(title, terminal.width), terminal.clipped(" · ".join(parts), terminal.width), ""]
+
+
+def _body(scene: Scene, terminal: Terminal, room: int) -> list[str]:
+    """Draw everything, or, where that is too much, quiet phases in a line each; or at last what matters most."""
+    groups = _groups(scene)
+    full = [line for phase, names in groups for line in _phase(scene, terminal, phase, names, folded=False)]
+    if len(full) <= room:
+        return full
+    folded = [line for phase, names in groups for line in _phase(scene, terminal, phase, names, folded=True)]
+    if len(folded) <= room:
+        return folded
+    urgent = [name for _, names in groups for name in names if not _is_quiet(scene.known[name])]
+    kept = [_node(scene, terminal, name) for name in urgent][: max(0, room - 1)]
+    left = len(scene.state.plan.order) - len(kept)
+    return [*kept, terminal.style.faint(terminal.clipped(f"  and {left} more", terminal.width))]
+
+
+def _groups(scene: Scene) -> list[tuple[str | None, list[str]]]:
+    phases = phases_of(scene.state.program, scene.state.plan)
+    groups: list[tuple[str | None, list[str]]] = []
+    for name in phased_order(scene.state.plan, phases):
+        if not groups or groups[-1][0] != phases[name]:
+            groups.append((phases[name], []))
+        groups[-1][1].append(name)
+    return groups
+
+
+def _is_quiet(status: str) -> bool:
+    return status in OVER or status == "pending"
+
+
+def _phase(scene: Scene, terminal: Terminal, phase: str | None, names: Sequence[str], *, folded: bool) -> list[str]:
+    statuses = {scene.known[name] for name in names}
+    title = one_line(phase) if phase else "steps"
+    if folded and len(names) > 1 and len(statuses) == 1 and _is_quiet(next(iter(statuses))):
+        status = next(iter(statuses))
+        pieces = [(f" {title} · {len(names)} {status}", terminal.style.faint)]
+        return [mark_of(status, terminal) + _fitted(pieces, terminal, terminal.width - 1)]
+    heading = [terminal.style.faint(terminal.clipped(title, terminal.width))] if phase else []
+    return [*heading, *(_node(scene, terminal, name) for name in names)]
+
+
+def _node(scene: Scene, terminal: Terminal, name: str) -> str:
+    status = scene.known[name]
+    width = min(terminal.width, _WIDEST) - 2
+    if name in scene.state.steps:
+        pieces = _step(scene, terminal, scene.state.steps[name], status)
+    else:
+        pieces = [(words_of(scene.state, name, status, labels=scene.labels), str)]
+    return f"{mark_of(status, terminal)} {_fitted(pieces, terminal, width)}".rstrip()
+
+
+def _step(scene: Scene, terminal: Terminal, step: StepState, status: NodeStatus) -> list[Piece]:
+    narrow, faint = terminal.width < _NARROW, terminal.style.faint
+    longest = max(cells(name) for name in scene.state.steps)
+    name = terminal.padded(step.id, min(longest, 14 if narrow else 28))
+    attempt = step.running or step.current
+    if attempt is None:
+        waits = [other for other in scene.state.plan.waits[step.id] if scene.known[other] not in OVER]
+        word = status if status != "pending" else f"waits for {', '.join(waits)}" if waits else "next"
+        return [(name, faint), (f" {word}", faint)]
+    pools = [scene.labels.shown(other.current.picked.pool) for other in scene.state.steps.values() if other.current]
+    shown_pool = one_line(scene.labels.shown(attempt.picked.pool))
+    pool = terminal.padded(shown_pool, min(max(map(cells, [*pools, shown_pool])), 10 if narrow else 18))
+    if attempt.running:
+        life = scene.lives.get(step.id)
+        return [(f"{name} {pool} ", str), *_clock(scene, terminal, step, life), *_activity(scene, terminal, life)]
+    return [(f"{name} {pool} ", str), (_ended(scene.state, step, status), faint if status == "succeeded" else str)]
+
+
+def _clock(scene: Scene, terminal: Terminal, step: StepState, life: Life | None) -> list[Piece]:
+    """The time that a step has taken against what was expected: a bar, and both in figures."""
+    attempt = step.running
+    assert attempt is not None, "only a running step has a clock"
+    spent = (scene.now - (attempt.launched_at or attempt.picked_at)).total_seconds()
+    expected = attempt.picked.expected_minutes
+    width = 6 if terminal.width < _NARROW else 12
+    if not expected:
+        return [(f"{minutes_and_seconds(spent)} ", str)]
+    used = spent / 60 / expected * 100
+    paint = terminal.style.good if used <= 100 else terminal.style.warn
+    figures = f" {_minutes(spent / 60)}/{duration(expected)} "
+    return [(bar(used, None, width, terminal, paint=paint), _painted_already), (figures, str)]
+
+
+def _painted_already(text: str) -> str:
+    return text
+
+
+def _minutes(minutes: float) -> str:
+    return duration(minutes) if minutes >= 1 else f"{int(minutes * 60)}s"
+
+
+def _activity(scene: Scene, terminal: Terminal, life: Life | None) -> list[Piece]:
+    if life is None:
+        return [("starting", terminal.style.faint)]
+    if life.checking:
+        return [("checking", terminal.style.warn)]
+    quiet = life.quiet(scene.now).total_seconds()
+    paint = terminal.style.warn if quiet >= DEFAULT_STALL_SEC and not life.in_flight else terminal.style.faint
+    words = f"{_minutes(quiet / 60)} ago"
+    if life.last_command:
+        words += f" {life.last_command}" if terminal.width >= _NARROW else ""
+    return [(words, paint)]
+
+
+def _ended(state: RunState, step: StepState, status: NodeStatus) -> str:
+    kind, why = failure_of(step)
+    finished = step.current.finished if step.current else None
+    seconds = finished.meta.get("wallSec") if finished else None
+    parts = [minutes_and_seconds(seconds)] if isinstance(seconds, (int, float)) else []
+    if status == "succeeded":
+        return " · ".join([*parts, *([proof] if (proof := proof_of(state, step)) else [])])
+    word = "tried again soon" if status == "pending" else status
+    return " · ".join([word, *([kind] if kind else []), *parts, *([one_line(why)] if why else [])])
+
+
+def _troubles(scene: Scene, terminal: Terminal) -> list[str]:
+    if not scene.troubles:
+        return []
+    lines = [""]
+    for notice in scene.troubles[:_MOST_TROUBLES]:
+        head = terminal.clipped(scene.labels.in_text(notice.line), terminal.width)
+        lines.append(terminal.style.warn(head))
+        lines += [terminal.clipped(option, terminal.width) for option in notice.options[1:2]]
+    more = len(scene.troubles) - _MOST_TROUBLES
+    return [*lines, *([terminal.style.warn(f"and {more} more that need you")] if more > 0 else [])]
+
+
+def _fitted(pieces: Iterable[Piece], terminal: Terminal, width: int) -> str:
+    """Join pieces that are painted one by one, in at most ``width`` cells."""
+    shown, left = "", width
+    for text, paint in pieces:
+        if left <= 0:
+            break
+        if paint is _painted_already:
+            size = _bare(text)
+            if size > left:
+                break
+            shown += text
+        else:
+            fitted = terminal.clipped(text, left)
+            size = cells(fitted)
+            shown += paint(fitted)
+        left -= size
+    return shown
+
+
+def _bare(text: str) -> int:
+    """How many cells a painted text takes."""
+    from re import sub
+
+    return cells(sub(r"\x1b\[[0-9;]*m", "", text))
