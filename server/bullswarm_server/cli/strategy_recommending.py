@@ -49,7 +49,8 @@ def apply(options: Options, context: CommandContext) -> None:
             note(f"{each.pool} stays as it is: {each.kept}", context)
     if written:
         note(
-            "the way back, pool by pool: bullswarm strategy clear-rungs POOL and bullswarm strategy reset-reasoning --pool POOL",
+            "the way back, pool by pool: bullswarm strategy clear-rungs POOL and "
+            "bullswarm strategy reset-reasoning --pool POOL",
             context,
         )
 
