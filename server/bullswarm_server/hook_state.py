@@ -1,5 +1,7 @@
 """Writes ``cache/hook-state.json``: what hooks and the status line may know without opening the database (design D12).
 
+Beside it and from the same look goes ``cache/mod-state.json``, which the Claude Mod draws (``bullswarm_server.mod_state``).
+
 It is written anew by every process that changes what stands in it: a kernel when work starts and ends, the verbs that
 change labels, pools and decisions, and `pools`, which has just read it all anyway. A dry run never writes it.
 """
@@ -25,11 +27,18 @@ from bullswarm_core.ledger import Booking, entries, inflight_by_pool
 from bullswarm_core.quota.learned import Rates, learned_rates
 from bullswarm_core.quota.windows import readings
 from bullswarm_core.routing.overview import PoolOverview, overview
+from bullswarm_core.runs.journal import Journal, RunRow
+from bullswarm_core.runs.liveness import KernelState, kernel_state
+from bullswarm_core.runs.state import RunState
 from bullswarm_core.settings import Document, Settings, update_settings
+from bullswarm_core.values import dataclass, field
 from bullswarm_core.wire import iso
+from bullswarm_server import mod_state
+from bullswarm_server.cli.runs_reading import DAMAGE
 
 # Whoever holds it writes a file of some KB; a person who waits for a verb never waits longer for this by-product.
 _LOCK_PATIENCE_SEC = 1.0
+_NEWEST_RUNS = 40
 
 
 def state_file(home: Home) -> Path:
@@ -45,8 +54,9 @@ def refresh(home: Home, environ: Mapping[str, str], *, keep_unseen: bool = False
     """
     try:
         with file_lock(home.cache_dir / "hook-state.lock", timeout_sec=_LOCK_PATIENCE_SEC):
-            state = _document(home, environ)
-            files.write_private(str(state_file(home)), _with_unseen(state, home) if keep_unseen else state)
+            seen = _look(home, environ)
+            for path, state in ((state_file(home), _document(seen)), (mod_state.state_file(home), _mod_document(seen))):
+                files.write_private(str(path), _with_unseen(state, path) if keep_unseen else state)
         return True
     except (BullswarmError, OSError, sqlite3.Error):
         return False
@@ -101,51 +111,102 @@ def document(
     }
 
 
-def _with_unseen(state: dict[str, Any], home: Home) -> dict[str, Any]:
-    before = files.read_json(str(state_file(home)))
-    if not isinstance(before, dict) or before.get("schemaVersion") != SCHEMA_VERSION:
+def _with_unseen(state: dict[str, Any], path: Path) -> dict[str, Any]:
+    before = files.read_json(str(path))
+    if not isinstance(before, dict) or before.get("schemaVersion") != state["schemaVersion"]:
         return state
     seen = {row["pool"] for row in state["pools"]}
     rows = before.get("pools")
     unseen = (
         [row for row in rows if isinstance(row, dict) and row.get("pool") not in seen] if isinstance(rows, list) else []
     )
+    whole = {**state, "pools": [*state["pools"], *unseen]}
     accounts = before.get("accounts")
-    return {
-        **state,
-        "pools": [*state["pools"], *unseen],
-        "accounts": {**(accounts if isinstance(accounts, dict) else {}), **state["accounts"]},
-    }
+    if "accounts" in state and isinstance(accounts, dict):
+        whole["accounts"] = {**accounts, **state["accounts"]}
+    return whole
 
 
-def _document(home: Home, environ: Mapping[str, str]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What the database says: the attempts in flight, the runs that are not over, the newest that are, and the rates."""
+
+    bookings: Sequence[Booking] = ()
+    runs: Sequence[mod_state.Run] = ()
+    ended: Sequence[RunState] = ()
+    rates: Mapping[str, Rates] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Everything that either state is made of, as it was at one moment."""
+
+    rows: Sequence[PoolOverview]
+    profiles: Sequence[PoolProfile]
+    work: _Work
+    labels: Labels
+    delegation: bool
+    now: datetime
+
+
+def _document(seen: _Look) -> dict[str, Any]:
+    short_ids = {run.state.created.run_id: run.state.created.short_id for run in seen.work.runs}
+    return document(
+        seen.rows,
+        seen.profiles,
+        seen.work.bookings,
+        short_ids=short_ids,
+        delegation=seen.delegation,
+        now=seen.now,
+    )
+
+
+def _mod_document(seen: _Look) -> dict[str, Any]:
+    return mod_state.document(
+        seen.rows,
+        seen.work.runs,
+        seen.work.ended,
+        label=seen.labels.shown,
+        delegation=seen.delegation,
+        now=seen.now,
+    )
+
+
+def _look(home: Home, environ: Mapping[str, str]) -> _Look:
     from bullswarm_core.runs.services import utc_now
     from bullswarm_providers.registry import load
 
     profiles = load(home, environ).profiles
     now, settings = utc_now(), Settings.load(home)
-    bookings, short_ids, rates = _in_flight(home, profiles, now)
-    inflight = inflight_by_pool(bookings)
-    pools = current_pools(home, profiles, settings, now=now, labels=Labels.load(home), inflight=inflight, rates=rates)
+    work, labels = _work(home, profiles, now), Labels.load(home)
+    inflight = inflight_by_pool(work.bookings)
+    pools = current_pools(home, profiles, settings, now=now, labels=labels, inflight=inflight, rates=work.rates)
     rows = [overview(pool, now=now, context=routing_context(settings)) for pool in pools]
-    return document(rows, profiles, bookings, short_ids=short_ids, delegation=delegation_is_on(home), now=now)
+    return _Look(rows, profiles, work, labels, delegation_is_on(home), now)
 
 
-def _in_flight(
-    home: Home, profiles: Sequence[PoolProfile], now: datetime
-) -> tuple[list[Booking], dict[str, str], dict[str, Rates]]:
-    """What is in flight, the short ids of its runs, and what a minute of work spends on each pool."""
+def _work(home: Home, profiles: Sequence[PoolProfile], now: datetime) -> _Work:
     connection = open_database(home, readonly=True)
     if connection is None:
-        return [], {}, {}
+        return _Work()
     with contextlib.closing(connection):
-        bookings = entries(connection, now=now)
-        wanted = {booking.run for booking in bookings}
-        found = connection.execute("SELECT id, short_id FROM runs WHERE finished_at IS NULL")
-        short_ids = {run_id: short_id for run_id, short_id in found if run_id in wanted}
+        bookings, journal = entries(connection, now=now), Journal(connection)
+        open_runs = [state for row in journal.rows(unfinished_only=True) if (state := _state_of(journal, row))]
+        # Those that are over stand anywhere among the newest runs.
+        newest = [row for row in journal.rows(limit=_NEWEST_RUNS) if row.outcome is not None]
+        ended = [state for row in newest[: mod_state.MOST_VERDICTS] if (state := _state_of(journal, row))]
         pool_ids = [profile.id for profile in profiles]
-        inflight = inflight_by_pool(bookings)
-        return bookings, short_ids, learned_rates(home, pool_ids, connection, inflight=inflight, write_cache=True)
+        rates = learned_rates(home, pool_ids, connection, inflight=inflight_by_pool(bookings), write_cache=True)
+    runs = [mod_state.Run(state, kernel_state(home, state, now=now) is not KernelState.GONE) for state in open_runs]
+    return _Work(bookings, runs, ended, rates)
+
+
+def _state_of(journal: Journal, row: RunRow) -> RunState | None:
+    """Return a run's state; None for a journal that is damaged, which `runs list` tells of."""
+    try:
+        return journal.state(row.run_id)
+    except DAMAGE:
+        return None
 
 
 def _account(profile: PoolProfile) -> dict[str, Any]:

@@ -12,8 +12,12 @@ SCHEMA_VERSION = "bullswarm.delegation.v1"
 
 
 def run(arguments: list[str], context: CommandContext) -> int:
-    """Switch delegation, or show how it is."""
+    """Switch delegation, show how it is, or hand one subagent's task on."""
     options = _parser().parse_args(arguments)
+    if options.state == "give":
+        from bullswarm_server import delegate
+
+        return delegate.main()
     if options.state != "status":
         switch_delegation(context.home, on=options.state == "on")
         refresh(context.home, context.environ)
@@ -34,6 +38,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="bullswarm delegation",
         description="Whether the hooks of your agents may give their subagents to the pool with most surplus.",
     )
-    parser.add_argument("state", nargs="?", choices=("on", "off", "status"), default="status", help="default: status")
+    parser.add_argument(
+        "state", nargs="?", choices=("on", "off", "status", "give"), default="status",
+        help="default: status; give reads one subagent's task as JSON from standard input (for the Claude Mod)",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON document (bullswarm.delegation.v1)")
     return parser

@@ -36,6 +36,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "health": ("health", "judge saved outputs again"),
     "mcp": ("mcp", "the MCP server that agents start"),
     "delegation": ("delegation", "on or off: may hooks give an agent's subagents to other pools"),
+    "mod-state": ("mod_state", "what the Claude Mod draws: pools, runs and verdicts as one JSON document"),
     "statusline": ("statusline", "the line for Claude Code's status line"),
     "completion": ("completion", "the completion script of bash, zsh or fish"),
 }
