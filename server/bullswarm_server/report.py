@@ -7,14 +7,15 @@ stands in it as text (design D11).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from string import Template
 from typing import Any
 from urllib.parse import quote
 
-from bullswarm_core.home import write_bytes_atomic
+from bullswarm_core.home import Home, write_bytes_atomic
 from bullswarm_core.labels import Labels
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.state import AttemptState, RunState
@@ -23,6 +24,8 @@ from bullswarm_server.displays.report_text import block, elapsed, inline, tag
 from bullswarm_server.displays.report_timeline import timeline
 
 FILE_NAME = "report.html"
+# The largest page takes a fraction of a second; a kernel waits no longer than this for a disk that hangs.
+PATIENCE_SEC = 10.0
 _TEMPLATE = Path(__file__).with_name("report_template.html")
 # What a page can hold and still open at once; the files have the rest.
 _MOST_ATTEMPTS = 20
@@ -41,6 +44,31 @@ def write_report(folder: RunFolder, state: RunState, result: Document, *, labels
     path = folder.path / FILE_NAME
     write_bytes_atomic(path, report_page(folder, state, result, labels=labels).encode("utf-8", "replace"))
     return path
+
+
+def write_at_end(
+    home: Home, state: RunState, *, say: Callable[[str], None], patience_sec: float = PATIENCE_SEC
+) -> None:
+    """Write the page of a workflow that has its verdict; whatever goes wrong is said and changes nothing of the run.
+
+    A disk that hangs holds nobody up for longer than ``patience_sec``: the verdict stands in the journal before this.
+    """
+    finished = state.finished
+    if state.is_single or finished is None:
+        return
+
+    def write() -> None:
+        try:
+            folder = RunFolder.of(home, state.created.run_id)
+            write_report(folder, state, finished.verdict, labels=Labels.load(home))
+        except Exception as error:
+            say(f"no {FILE_NAME}: {type(error).__name__}: {error}")
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    writer.join(patience_sec)
+    if writer.is_alive():
+        say(f"no {FILE_NAME} within {patience_sec:g} s · write it with: bullswarm runs report {state.created.short_id}")
 
 
 def report_page(folder: RunFolder, state: RunState, result: Document, *, labels: Labels) -> str:
