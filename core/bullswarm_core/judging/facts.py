@@ -24,7 +24,7 @@ BackAtSource = Literal["named", "measured"]
 NoteKind = Literal[
     "recovered-stream-error", "denied", "forced_exit", "no-last-word", "no-output", "analyze-changed-files",
     "leftovers-killed", "capture-cut", "answer-before-tools", "doubtful-answer", "attribution-shared", "tree-not-all-seen",
-    "limit-noticed", "idle-cpu", "folder-gone", "only-ignored-files",
+    "limit-noticed", "idle-cpu", "folder-gone", "only-ignored-files", "worktree-kept",
 ]  # fmt: skip
 
 

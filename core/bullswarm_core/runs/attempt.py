@@ -28,6 +28,7 @@ from bullswarm_core.runs.closing import Closing, one_more_round
 from bullswarm_core.runs.conclude import Conclusion, Ended, conclude, notice_reader
 from bullswarm_core.runs.events import AttemptFinished, AttemptLaunched, AttemptPicked, AttemptTakenOver
 from bullswarm_core.runs.folder import AttemptFiles, RunFolder
+from bullswarm_core.runs.isolation import Apart
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.pick import conflict_text, second_writer
 from bullswarm_core.runs.prepare import Preparation, prepare
@@ -67,7 +68,9 @@ class LiveAttempt:
         self._connection = connection
         self._state = state
         self._created = state.created
-        self._task = step_task(state, picked.step)
+        self._apart = Apart.of(services.home, services.environ, state, picked)
+        task = step_task(state, picked.step)
+        self._task = replace(task, cwd=self._apart.cwd) if self._apart else task
         self._files: AttemptFiles = folder.attempt(picked.step, picked.ordinal)
         self._profile: PoolProfile | None = services.profile(picked.pool)
         self._keeper: ProcessIdentity | None = None
@@ -280,6 +283,8 @@ class LiveAttempt:
             )
         if self._profile is None:
             raise WorkerStartError(f"pool {self.picked.pool} is gone", hint="bullswarm pools lists what is there")
+        if self._apart is not None:
+            self._apart.make(self._state)
         return prepare(
             self._services, self._connection, self._state, self._task, self.picked, self._files, self._profile
         )
@@ -330,6 +335,8 @@ class LiveAttempt:
         )
 
     def _record(self, conclusion: Conclusion) -> None:
+        if self._apart is not None:
+            conclusion = self._apart.settle(conclusion)
         judgement = conclusion.judgement
         finished = AttemptFinished(
             step=self.picked.step,
@@ -349,3 +356,5 @@ class LiveAttempt:
             record_decision(self._connection, self._created, self.picked, finished, at=now)
         # Scratch files are worth nothing once the verdict stands; what can't be removed is left, never an error.
         shutil.rmtree(self._files.private_tmp, ignore_errors=True)
+        if self._apart is not None:
+            self._apart.clear()

@@ -22,6 +22,7 @@ from bullswarm_core.runs.checks import Checks, start_checks
 from bullswarm_core.runs.conclude import Conclusion
 from bullswarm_core.runs.folder import AttemptFiles
 from bullswarm_core.runs.services import Services
+from bullswarm_core.runs.snapshots import outside_of
 from bullswarm_core.values import replace
 from bullswarm_core.wire import from_wire, to_wire
 
@@ -75,7 +76,6 @@ class Closing:
 
     def _start(self, step: Step, conclusion: Conclusion) -> Checks:
         write_json(self._files.concluded, _document(conclusion))
-        home = self._services.home.root
         return start_checks(
             step.evidence,
             cwd=self._cwd,
@@ -84,7 +84,7 @@ class Closing:
             run_folder=self._files.folder,
             step_id=step.id,
             deliverable_paths=tuple(files_of(step)) or conclusion.edited,
-            left_out=(str(home), os.path.realpath(home)),
+            left_out=outside_of(self._cwd, self._services.home),
         )
 
     def _judged(self, judgement: Judgement, results: Sequence[Mapping[str, Any]], stop: StopKind) -> Judgement:

@@ -19,6 +19,7 @@ from bullswarm_core.runs.events import AttemptPicked, StepUnplaced
 from bullswarm_core.runs.failure_rule import NextTry
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.places import tree_written
 from bullswarm_core.runs.probe import is_probed, probe
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.state import RunState
@@ -27,7 +28,6 @@ from bullswarm_core.runs.task import Task
 from bullswarm_core.settings import Settings
 from bullswarm_core.values import dataclass, field, replace
 from bullswarm_core.workers.identity import current
-from bullswarm_core.workers.tree import tree_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def _placed(
     bookings: list[Booking],
     probes: Mapping[str, str],
 ) -> AttemptPicked | StepUnplaced:
-    tree = tree_of(task.cwd)
+    tree = tree_written(view.services.home, state, step_id, ordinal=len(state.steps[step_id].attempts) + 1)
     others = [booking for booking in bookings if booking.run != state.created.run_id]
     if refusal := _refuse_second_writer(others, task, tree):
         return StepUnplaced(step=step_id, why=refusal, failure_kind="ownership-conflict")

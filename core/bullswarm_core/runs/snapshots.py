@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from bullswarm_core.errors import StateError
@@ -13,9 +14,15 @@ from bullswarm_core.wire import from_wire, to_wire
 from bullswarm_core.workers.spawn import run_child
 
 
+def outside_of(cwd: str, home: Home) -> tuple[str, ...]:
+    """Return what is none of a worker's in ``cwd``: bullswarm's own home, unless the folder itself lies in it (a worktree)."""
+    own = (str(home.root), os.path.realpath(home.root))
+    return () if os.path.realpath(cwd).startswith(f"{own[1]}/") else own
+
+
 def remember(path: Path, cwd: str, *, home: Home, environ: dict[str, str], declared: tuple[str, ...] = ()) -> None:
     """Look at the tree under ``cwd`` and keep what was seen in ``path``; ``declared`` files even where git ignores them."""
-    snapshot = take_snapshot(cwd, run=run_child, environ=environ, declared=declared, left_out=(str(home.root),))
+    snapshot = take_snapshot(cwd, run=run_child, environ=environ, declared=declared, left_out=outside_of(cwd, home))
     write_json(path, to_wire(snapshot))
 
 
@@ -39,6 +46,6 @@ def changes_from(
     ``declared`` files are looked at even where git ignores them or the tree is too large to see all of it.
     """
     after = take_snapshot(
-        cwd, run=run_child, environ=environ, since=before, declared=declared, left_out=(str(home.root),)
+        cwd, run=run_child, environ=environ, since=before, declared=declared, left_out=outside_of(cwd, home)
     )
     return compare(before, after)

@@ -12,6 +12,7 @@ from bullswarm_core.runs.events import AttemptPicked
 from bullswarm_core.runs.folder import AttemptFiles
 from bullswarm_core.runs.handoff import Prior, correction, handoff
 from bullswarm_core.runs.harvest import writes
+from bullswarm_core.runs.places import is_apart, worktree_of_prior
 from bullswarm_core.runs.quoting import MARK, WHAT_THE_MARK_MEANS, path
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.task import Task
@@ -56,7 +57,7 @@ def step_text(facts: StepFacts) -> StepText:
     step, task = facts.step, facts.task
     handed = _handed_over(facts)
     blocks = [
-        _territory(step),
+        _territory(step, apart=is_apart(facts.state, step.id)),
         earlier_results(facts.state, step, cwd=task.cwd),
         previous_round(facts.state, step),
         handed,
@@ -104,11 +105,15 @@ def box_paragraph(box: TimeBox, *, sections: bool) -> str:
     )
 
 
-def _territory(step: Step) -> list[str]:
+def _territory(step: Step, *, apart: bool) -> list[str]:
     """Name the files that are the step's own, and those that must be there when it ends."""
     lines = []
     if step.files:
         lines.append(f"Files of this task: {_named(step.files)}. Others are at work beside you: change no other file.")
+    if apart:
+        lines.append(
+            "You work in a copy of the project. Of all that you change, only these files are taken into the project."
+        )
     if step.deliverable.paths:
         lines.append(f"When you end, these files must be there: {_named(step.deliverable.paths)}.")
     return lines
@@ -122,7 +127,12 @@ def _named(files: tuple[str, ...]) -> str:
 def _handed_over(facts: StepFacts) -> list[str]:
     if facts.prior is None:
         return []
-    return handoff(facts.state, facts.step, facts.picked, facts.prior, cwd=facts.task.cwd)
+    prior = facts.prior.attempt.picked.tree
+    cwd = worktree_of_prior(facts.task.cwd, tree=facts.picked.tree, prior=prior)
+    lines = handoff(facts.state, facts.step, facts.picked, facts.prior, cwd=cwd)
+    if cwd != facts.task.cwd:
+        lines.append(f"They are not in your folder: they stand in {path(cwd)}. Copy from there what you keep.")
+    return lines
 
 
 def _correction(facts: StepFacts) -> list[str]:
