@@ -352,8 +352,10 @@ def test_the_next_kernel_ends_what_a_killed_one_left_and_begins_again(bench: Ben
         kernel.kill()
         kernel.wait()
     assert is_alive(shell) and is_alive(daemon)
-    (found,) = bench.results(command("cat rounds"))
-    assert not is_alive(shell) and not is_alive(daemon) and found["tail"] == "once"
+    alone = "import sys; from bullswarm_core.workers.identity import of; sys.exit(any(of(int(pid)) for pid in sys.argv[1:]))"
+    (found,) = bench.results(command(f"{sys.executable} -c '{alone}' {shell.pid} {daemon.pid} && cat rounds"))
+    assert found["status"] == "passed" and found["tail"] == "once", "nothing of the old ones ran beside the new ones"
+    assert not is_alive(shell) and not is_alive(daemon)
 
 
 def test_the_checks_of_a_living_kernel_are_left_alone(bench: Bench) -> None:
