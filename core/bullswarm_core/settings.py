@@ -46,6 +46,7 @@ class Settings:
     """The decisions in force. ``configured`` tells whether there is a state.json at all.
 
     ``rungs`` holds only pools for which the person set rungs: such a pool has no model on the tiers that are not named.
+    ``notify`` is the command that tells the person of a run that needs them or has ended; empty for none.
     """
 
     configured: bool = False
@@ -60,6 +61,7 @@ class Settings:
     total_limit: int = DEFAULT_TOTAL_LIMIT
     inflight_penalty_pct: float = DEFAULT_INFLIGHT_PENALTY_PCT
     routing_policy: str = DEFAULT_POLICY
+    notify: tuple[str, ...] = ()
 
     @classmethod
     def load(cls, home: Home) -> Settings:
@@ -119,6 +121,7 @@ def settings_from(document: Any, *, file: Path) -> Settings:
             config.get("inflightPenaltyPct"), "config.inflightPenaltyPct", DEFAULT_INFLIGHT_PENALTY_PCT
         ),
         routing_policy=read.text(config.get("routingPolicy"), "config.routingPolicy") or DEFAULT_POLICY,
+        notify=read.command(config.get("notify"), "config.notify"),
     )
 
 

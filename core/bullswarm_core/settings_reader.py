@@ -86,6 +86,22 @@ class Reader:
             raise self.fail(place, value, "a list of model names")
         return frozenset(value)
 
+    def command(self, value: Any, place: str) -> tuple[str, ...]:
+        """Read a command: words, or one text that is split as a shell would; it is never given to a shell."""
+        if value is None or value == []:
+            return ()
+        import shlex
+
+        try:
+            words = shlex.split(value) if isinstance(value, str) else value
+        except ValueError as error:
+            raise self.fail(place, value, f"a command ({error})") from error
+        if not isinstance(words, list) or not words or not words[0]:
+            raise self.fail(place, value, "a command: a text, or a list of words")
+        if not all(isinstance(word, str) and "\0" not in word for word in words):
+            raise self.fail(place, value, "a command: a text, or a list of words")
+        return tuple(words)
+
     def pool_choice(self, entry: Mapping[str, Any], place: str) -> PoolChoice:
         enabled = self.flag(entry.get("enabled"), f"{place}.enabled")
         return PoolChoice(

@@ -39,20 +39,33 @@ def _drive(run_id: str) -> int:
     from bullswarm_server.hook_state import refresh
     from bullswarm_server.launch import ROOT_VARIABLE
     from bullswarm_server.machine import services_for
+    from bullswarm_server.notify import Notifier
+    from bullswarm_server.report import write_at_end
 
     home = Home()
     connection = open_database(home)
     try:
-        created = Journal(connection).state(run_id).created
+        journal = Journal(connection)
+        before = journal.state(run_id)
+        created = before.created
         saved = SavedEnvironment(dict(created.environment), created.secret_names)
         environ, missing = restore(saved, os.environ)
         # Work that this run's worker delegates in turn belongs to the same root task, whose total is limited.
         environ[ROOT_VARIABLE] = created.root or run_id
         services = services_for(home, environ, missing_secrets=missing)
-        services = replace(services, load_changed=lambda: refresh(home, environ, keep_unseen=True))
-        state = drive(services, connection, run_id, say=_say)
+        notifier = Notifier(home, before, environ=environ, say=_say)
+
+        def load_changed() -> None:
+            refresh(home, environ, keep_unseen=True)
+            notifier.look(journal.state(run_id))
+
+        state = drive(replace(services, load_changed=load_changed), connection, run_id, say=_say)
+        # The verdict came after the last change of the load.
+        refresh(home, environ, keep_unseen=True)
+        notifier.rest(state)
     finally:
         connection.close()
+    write_at_end(home, state, say=_say)
     _say(f"run {run_id}: {state.finished.outcome if state.finished else 'unfinished'}")
     return 0
 
