@@ -13,7 +13,7 @@ from typing import Any
 
 from bullswarm_core.pools import Window, WindowKind
 from bullswarm_core.quota.readings import number_or_none
-from bullswarm_core.quota.windows import MIN_WINDOW_LENGTH, WINDOW_LENGTHS
+from bullswarm_core.quota.windows import LONGEST_MONTH, MIN_WINDOW_LENGTH, WINDOW_LENGTHS
 
 MOST_USED_PCT = 1000.0
 """A reading beyond this is an artefact; overage shows as a little more than 100."""
@@ -27,7 +27,6 @@ _LONGEST_TEXT = 64
 _DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 # Clocks differ, and some vendors round a reset up to the next hour.
 _RESET_SLACK = timedelta(hours=1)
-_LONGEST_MONTH = timedelta(days=31)
 # Each kind takes the lengths from the one before up to its own; between the usual lengths lies plenty of room.
 _UP_TO: tuple[tuple[WindowKind, timedelta], ...] = (
     ("5h", timedelta(hours=12)),
@@ -128,7 +127,7 @@ def window(
     """
     if length is not None and length < MIN_WINDOW_LENGTH:
         length = None
-    lasts = length or WINDOW_LENGTHS.get(kind, _LONGEST_MONTH)
+    lasts = length or WINDOW_LENGTHS.get(kind, LONGEST_MONTH)
     if used_pct is None or (resets_at is not None and resets_at <= now):
         return None
     if resets_at is not None and resets_at - captured_at > lasts + _RESET_SLACK:

@@ -26,6 +26,8 @@ MIN_WINDOW_LENGTH = timedelta(hours=1)
 elapsed% jump.
 """
 
+LONGEST_MONTH = timedelta(days=31)
+
 PACING_KINDS: tuple[WindowKind, ...] = ("weekly", "monthly")
 PROTECTING_KINDS: tuple[WindowKind, ...] = ("5h", "daily")
 
@@ -86,8 +88,16 @@ def is_unanchored(window: Window) -> bool:
 
 
 def is_current(window: Window, now: datetime) -> bool:
-    """Whether the window is still the one that was read: its reset is ahead of ``now``, or unknown."""
-    return window.resets_at is None or window.resets_at > now
+    """Whether the window is still the one that was read: its reset is ahead of ``now``.
+
+    One whose reset is unknown is over at the latest when its whole length has passed since the reading (31 days for a
+    month): a full one that nobody can read again would else keep its pool out for ever.
+    """
+    if window.resets_at is not None:
+        return window.resets_at > now
+    if window.captured_at is None:
+        return True
+    return now - window.captured_at < (length_of(window) or LONGEST_MONTH)
 
 
 def is_reading(window: Window, now: datetime) -> bool:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from bullswarm_core.pools import LANES, Effort, Inflight, Lane, Pool, Rate, Rung, Window, WindowKind
-from bullswarm_core.quota.windows import MINUTE, is_unanchored, pacing_window, readings, spent, spent_window
+from bullswarm_core.quota.windows import MINUTE, is_current, is_unanchored, pacing_window, readings, spent, spent_window
 from bullswarm_core.routing.billing import billing_held
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import Candidate, iso
@@ -203,7 +203,7 @@ def _snapshot(windows: tuple[Window, ...], now: datetime) -> dict[str, Any] | No
                 "source": window.source,
                 "resetSource": window.reset_source,
                 "unstable": window.unstable,
-                "current": window.resets_at is None or window.resets_at > now,
+                "current": is_current(window, now),
                 "spent": spent(window, now, model=window.scope),
             }
             for window in windows

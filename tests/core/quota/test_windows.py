@@ -218,6 +218,26 @@ def test_a_window_that_has_begun_keeps_its_clock(window: Window) -> None:
     assert not is_unanchored(window)
 
 
+@pytest.mark.parametrize(
+    ("kind", "more", "lasts"),
+    [
+        ("5h", {}, timedelta(hours=5)),
+        ("daily", {}, timedelta(days=1)),
+        ("weekly", {}, timedelta(days=7)),
+        ("monthly", {}, timedelta(days=31)),
+        ("monthly", {"length": timedelta(days=30)}, timedelta(days=30)),
+    ],
+)
+def test_a_full_window_without_a_reset_keeps_its_pool_out_for_its_length_and_no_longer(
+    kind: WindowKind, more: Any, lasts: timedelta
+) -> None:
+    full = read(kind, 100.0, None, captured_at=NOW, **more)
+    just_before = NOW + lasts - timedelta(seconds=1)
+    assert spent(full, just_before) and is_reading(full, just_before)
+    assert not spent(full, NOW + lasts) and not is_reading(full, NOW + lasts)
+    assert readings([full], NOW + lasts) == {}
+
+
 def test_of_two_limits_that_were_read_together_the_worst_one_is_in_force() -> None:
     soon, late = read("weekly", 60.0, captured_at=NOW), read("weekly", 20.0, 9 * HOUR, captured_at=NOW)
     full, over = read("weekly", 100.0, 9 * HOUR, captured_at=NOW), read("weekly", 130.0, captured_at=NOW)
