@@ -67,6 +67,7 @@ class Watch:
     def __init__(self, options: argparse.Namespace, context: CommandContext, state: RunState) -> None:
         self.options = options
         self.context = context
+        self._at_start = state
         self.run_id = state.created.run_id
         self.folder = RunFolder.of(context.home, self.run_id)
         self.teller = Teller(folder=self.folder, telling=tell)
@@ -82,8 +83,7 @@ class Watch:
     @property
     def state(self) -> RunState:
         """The run as far as it was read."""
-        assert self.teller.state is not None, "the first look comes first"
-        return self.teller.state
+        return self.teller.state or self._at_start
 
     def follow(self) -> int:
         """Print what happens, line by line."""
@@ -135,7 +135,11 @@ class Watch:
         words += ["--verbose"] if options.verbose else []
         if options.stall_after != DEFAULT_STALL_SEC:
             words.append(f"--stall-after {options.stall_after:g}")
-        return " ".join([*words, f"--after {self.state.seq}", f"--since {iso(utc_now())}"])
+        if self.teller.state is not None:
+            words += [f"--after {self.state.seq}", f"--since {iso(utc_now())}"]
+        elif options.after is not None:
+            words.append(f"--after {options.after}")
+        return " ".join(words)
 
     def _attach(self) -> None:
         state = state_named(self.run_id, self.context)
