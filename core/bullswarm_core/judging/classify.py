@@ -249,7 +249,7 @@ def _notes_on_work(facts: JudgeInput, *, ok: bool) -> list[Note]:
         )
     if ok and facts.lane == "analyze" and not _has_answer(facts) and (doubt := doubt_about(stream.answer)):
         notes.append(Note("doubtful-answer", doubt))
-    if made is not None and made.attribution == "shared":
+    if made is not None and made.attribution == "shared" and made.unattributed:
         notes.append(
             Note(
                 "attribution-shared",

@@ -155,7 +155,7 @@ def _after_limit(ended: Ended, facts: JudgeInput) -> Judgement:
     now = services.now()
     judgement = judge(replace(facts, windows=load_reading(services.home, pool, now=now).windows, now=now))
     if facts.notice is not None:
-        note_refusal(services.home, pool, facts.notice, now=now)
+        note_refusal(services.home, pool, facts.notice, now=now, model=ended.picked.model)
     return judgement
 
 
@@ -210,10 +210,8 @@ def _produced(ended: Ended, stream: StreamFacts) -> Produced:
     journal, picked, run_id = Journal(ended.connection), ended.picked, ended.created.run_id
 
     def others_since(since: datetime) -> bool:
-        if picked.lane == "analyze":
-            return False
-        # A step without files runs alone among the writers of its run.
-        beside = ended.step is not None and ended.step.files
+        # A writing step without files runs alone among the writers of its run; one that only reads runs beside any.
+        beside = ended.step is not None and (ended.step.files or picked.lane == "analyze")
         return journal.others_wrote(picked.tree, run_id=run_id, since=since) or bool(
             beside and siblings_wrote(journal.state(run_id), picked.step, tree=picked.tree, since=since)
         )
@@ -326,7 +324,7 @@ def _meta(ended: Ended, stream: StreamFacts, output: str | None) -> dict[str, An
         "costUsd": stream.cost_usd,
         "turns": stream.turns,
         # A refusal before any work is no try of it (seed: refusals at start).
-        "worked": stream.worked,
+        "worked": stream.worked and not _silent(stream),
         "toolCalls": stream.tool_calls,
         "leftoversKilled": exit_.leftovers_killed,
         "confinement": exit_.confinement if exit_.confinement != "none" else ended.launch.get("confinement", "none"),
@@ -341,6 +339,15 @@ def _meta(ended: Ended, stream: StreamFacts, output: str | None) -> dict[str, An
             "gapBytes": stream.gap_bytes,
         },
     }
+
+
+def _silent(stream: StreamFacts) -> bool:
+    """Tell whether a CLI that reports what it does reported nothing done: no answer, no tool and no tokens.
+
+    Codex, for one, says after a refusal only that its turn failed, and leaves its tokens out.
+    """
+    told = stream.event_stream and stream.lines > stream.bad_lines
+    return told and not (stream.tool_calls or stream.tokens or stream.openings or says_anything(stream.answer))
 
 
 def _parts(ended: Ended, stream: StreamFacts, deliverable: DeliverableFacts | None) -> dict[str, Any]:
