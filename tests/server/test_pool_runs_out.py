@@ -71,6 +71,21 @@ def test_a_usage_limit_ends_the_run_with_no_retry_and_no_move_and_keeps_the_pool
     assert "(burst-gated: alpha)" in pick_at(site, reset - timedelta(seconds=1)).reason
 
 
+def test_the_limit_of_a_model_keeps_the_default_model_out_that_ran_into_it_and_no_other(site: Site) -> None:
+    reset = in_two_hours()
+    site.worker("alpha", refusing(f"You've reached your Opus limit. Try again at {iso(reset)}."), **METERED)
+    site.worker("beta", f"cat > /dev/null\necho '{ANSWER}'")
+    assert site.run().document["failureKind"] == "quota"
+    for moment in (datetime.now(UTC), reset - timedelta(seconds=1)):
+        decision = pick_at(site, moment)
+        assert decision.pool == "beta"
+        assert {entry.pool: entry.until for entry in decision.excluded}["alpha"] == reset
+    assert pick_at(site, reset).pool == "alpha"
+    for tier in ("high", "medium", "low"):
+        assert site.say("strategy", "set-rung", "alpha", tier, "--model", "sonnet", "--yes").code == 0
+    assert pick_at(site, datetime.now(UTC)).pool == "alpha"
+
+
 def test_the_attempt_is_ended_at_once_even_if_its_cli_would_hang(site: Site) -> None:
     event = json.dumps({"type": "error", "message": SPENT})
     site.worker("alpha", f"cat > /dev/null\ncat <<'END'\n{event}\nEND\nsleep 300", **METERED)

@@ -12,11 +12,10 @@ from typing import Any
 
 from bullswarm_core.errors import BullswarmError, StateError
 from bullswarm_core.home import Home, file_lock, read_json, write_json
+from bullswarm_core.quota.windows import DEFAULT_MODEL as DEFAULT_MODEL
 from bullswarm_core.values import dataclass
 from bullswarm_core.wire import iso, parse_iso
 
-DEFAULT_MODEL = "default"
-"""Stands for the model that a CLI runs when it is given none."""
 # Enough to recognise the provider's sentence; it is data, shown on one line.
 _WHY_LENGTH = 200
 

@@ -34,13 +34,23 @@ _LENGTHS: tuple[tuple[WindowKind, timedelta], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A provider refused work for want of quota: the window counts as full until its reset, if that is really known."""
+    """A provider refused work for want of quota: the window counts as full until its reset, if that is really known.
+
+    ``scope`` is the model whose own limit it was. Where the work ran by another name, which need not tell that model
+    (``default``, ``opusplan``), ``model`` is that name, and counts as refused as well.
+    """
 
     kind: WindowKind
     captured_at: datetime
     resets_at: datetime | None = None
     reset_source: ResetSource | None = None
     scope: str | None = None
+    model: str | None = None
+
+    def windows(self) -> tuple[Window, ...]:
+        """Return the readings that the refusal stands for: of what it names, and of the name that was run."""
+        window = self.window()
+        return (window,) if self.model is None else (window, replace(window, scope=self.model))
 
     def window(self) -> Window:
         """Return the refusal as the reading that it stands for."""
@@ -129,7 +139,7 @@ def reading_from(document: Any, *, now: datetime) -> Reading:
             windows.append(window)
     refusal = _refusal(document.get("refusal"), captured_at, problems)
     if refusal is not None:
-        windows.append(_in_force(refusal, windows, now))
+        windows += _in_force(refusal, windows, now)
     overage = document.get("overage")
     return Reading(
         captured_at,
@@ -143,10 +153,11 @@ def reading_from(document: Any, *, now: datetime) -> Reading:
     )
 
 
-def _in_force(refusal: Refusal, windows: Iterable[Window], now: datetime) -> Window:
+def _in_force(refusal: Refusal, windows: Iterable[Window], now: datetime) -> list[Window]:
     taken = (window.captured_at for window in windows)
     times = [moment for moment in taken if moment is not None and moment - now <= CLOCK_TOLERANCE]
-    return replace(refusal.window(), captured_at=max(times, default=refusal.captured_at))
+    captured_at = max(times, default=refusal.captured_at)
+    return [replace(window, captured_at=captured_at) for window in refusal.windows()]
 
 
 def write_reading(
@@ -317,17 +328,19 @@ def _refusal(entry: Any, captured_at: datetime | None, problems: list[str]) -> R
         # Without a word on where the reset comes from it is a guess, and a guess keeps nothing out.
         entry["resetSource"] if entry.get("resetSource") in get_args(ResetSource) else "guessed",
         _text(entry.get("scope")),
+        _text(entry.get("model")),
     )
 
 
 def _refusal_document(refusal: Refusal) -> dict[str, Any]:
-    return {
+    document = {
         "kind": refusal.kind,
         "capturedAt": iso(refusal.captured_at),
         "resetsAt": None if refusal.resets_at is None else iso(refusal.resets_at),
         "resetSource": refusal.reset_source,
         "scope": refusal.scope,
     }
+    return document if refusal.model is None else {**document, "model": refusal.model}
 
 
 def _text(value: Any) -> str | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bullswarm_core.home import Home
 from bullswarm_core.pools import Window, WindowKind
 from bullswarm_core.quota.readings import Refusal, load_reading, record_refusal, refusal_after_limit
+from bullswarm_core.quota.windows import DEFAULT_MODEL, gates_model
 from bullswarm_core.values import replace
 
 if TYPE_CHECKING:
@@ -37,10 +38,18 @@ def refusal_from(notice: Notice, windows: Sequence[Window], *, now: datetime) ->
     return replace(refusal, scope=notice.scope) if refusal else None
 
 
-def note_refusal(home: Home, pool_id: str, notice: Notice, *, now: datetime) -> Refusal | None:
-    """Store the mark that ``notice`` leaves beside the pool's last reading, and return it; None where it leaves none."""
+def note_refusal(
+    home: Home, pool_id: str, notice: Notice, *, now: datetime, model: str | None = None
+) -> Refusal | None:
+    """Store the mark that ``notice`` leaves beside the pool's last reading, and return it; None where it leaves none.
+
+    ``model`` is the one that was refused, None for the CLI's default. Where the notice speaks of one model's limit and
+    that name doesn't tell that it is this model, the name is marked, too: the next pick would run into the same limit.
+    """
     refusal = refusal_from(notice, load_reading(home, pool_id, now=now).windows, now=now)
     if refusal is not None:
+        if not gates_model(refusal.window(), model):
+            refusal = replace(refusal, model=model or DEFAULT_MODEL)
         record_refusal(home, pool_id, refusal, now=now)
     return refusal
 

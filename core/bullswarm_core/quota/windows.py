@@ -27,6 +27,8 @@ elapsed% jump.
 """
 
 LONGEST_MONTH = timedelta(days=31)
+DEFAULT_MODEL = "default"
+"""Stands for the model that a CLI runs when it is given none."""
 
 PACING_KINDS: tuple[WindowKind, ...] = ("weekly", "monthly")
 PROTECTING_KINDS: tuple[WindowKind, ...] = ("5h", "daily")
@@ -187,12 +189,12 @@ def elapsed_with(window: Window, left: float | None) -> float | None:
 
 
 def gates_model(window: Window, model: str | None) -> bool:
-    """Whether the window concerns work on ``model``; a scope names a model, or a whole part of its name (``opus``)."""
+    """Whether the window concerns work on ``model``, None for the CLI's default one; a scope names a model, or a whole
+    part of its name (``opus``).
+    """
     if window.scope is None:
         return True
-    if model is None:
-        return False
-    scope, name = window.scope.casefold(), model.casefold()
+    scope, name = window.scope.casefold(), (model or DEFAULT_MODEL).casefold()
     return scope == name or scope in _name_parts(name)
 
 

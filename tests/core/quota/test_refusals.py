@@ -12,7 +12,7 @@ from bullswarm_core.judging.limits import Notice
 from bullswarm_core.pools import WINDOW_KINDS, Window, WindowKind
 from bullswarm_core.quota.readings import load_reading, write_reading
 from bullswarm_core.quota.refusals import note_refusal, refusal_from
-from bullswarm_core.quota.windows import is_reading
+from bullswarm_core.quota.windows import is_reading, spent_window
 
 NOW = datetime(2026, 11, 30, 5, 0, 30, tzinfo=UTC)
 SOON, LATE = NOW + timedelta(hours=2), NOW + timedelta(days=3)
@@ -69,6 +69,34 @@ def test_a_models_own_limit_marks_that_model_alone() -> None:
     measured = refusal_from(spent("weekly", None, "opus"), (WEEK, opus), now=NOW)
     assert measured is not None and (measured.scope, measured.resets_at) == ("opus", SOON)
     assert refusal_from(spent("weekly", None, "sonnet"), (WEEK, opus), now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "held", "free"),
+    [
+        # The CLI's default model ran into the limit of Opus: it is Opus, whatever it is called.
+        (None, (None, "opus", "claude-opus-4-8"), ("sonnet", "haiku")),
+        ("opusplan", ("opusplan", "opus"), (None, "sonnet")),
+        ("claude-opus-4-8", ("claude-opus-4-8", "opus"), (None, "sonnet")),
+    ],
+)
+def test_a_models_own_limit_holds_back_the_name_that_ran_into_it(
+    tmp_path: Path, model: str | None, held: tuple[str | None, ...], free: tuple[str | None, ...]
+) -> None:
+    home = Home(tmp_path)
+    write_reading(home, "claude-code", (WEEK,), captured_at=NOW - timedelta(hours=1))
+    note_refusal(home, "claude-code", spent("weekly", LATE, "opus"), model=model, now=NOW)
+    for later in (NOW, LATE - timedelta(seconds=1)):
+        windows = load_reading(home, "claude-code", now=later).windows
+        assert all(spent_window(windows, later, model=name) for name in held)
+        assert not any(spent_window(windows, later, model=name) for name in free)
+    windows = load_reading(home, "claude-code", now=LATE).windows
+    assert not any(spent_window(windows, LATE, model=name) for name in (*held, *free))
+
+
+def test_a_limit_of_the_account_marks_no_model(tmp_path: Path) -> None:
+    found = note_refusal(Home(tmp_path), "claude-code", spent("weekly", LATE), model=None, now=NOW)
+    assert found is not None and found.model is None and len(found.windows()) == 1
 
 
 def test_the_mark_is_stored_beside_the_reading_and_a_later_reading_replaces_it(tmp_path: Path) -> None:
