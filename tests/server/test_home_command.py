@@ -89,6 +89,19 @@ def test_a_worktree_with_work_is_kept_by_both(site: Site) -> None:
     assert site.say("home", "prune").code == 0 and left(site) == set()
 
 
+def test_a_worktree_of_which_all_is_merged_goes_with_its_run(site: Site) -> None:
+    actors(site)
+    program = document({"id": "a", "lane": "build", "prompt": "WRITE made.txt", "files": ["made.txt"]})
+    git = ["git", "-C", str(site.project), "-c", "user.name=t", "-c", "user.email=t@example.org"]
+    subprocess.run([*git, "commit", "--allow-empty", "-qm", "x"], check=True, env=site.environ)
+    done = goal(site, program, "--foreground", "--isolation", "worktree", "--json")
+    assert done.code == 0 and (site.project / "made.txt").exists(), done
+    quiet(site)
+    assert site.say("runs", "delete", "last", "--yes").code == 0
+    listed = subprocess.run([*git, "worktree", "list"], capture_output=True, text=True, check=True, env=site.environ)
+    assert len(listed.stdout.splitlines()) == 1 and left(site) == set()
+
+
 def test_prune_takes_what_ended_long_ago(site: Site) -> None:
     site.worker("one", SAY)
     old, new = site.run().document["runId"], site.run().document["runId"]

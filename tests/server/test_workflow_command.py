@@ -234,6 +234,16 @@ def test_resume_tries_again_what_may_end_otherwise_and_says_when_nothing_may(sit
     assert nothing.code == 1 and "nothing to retry" in nothing.err
 
 
+def test_a_run_is_watched_from_its_start_and_from_its_resumption(site: Site) -> None:
+    watched = goal(site, document({"id": "a", "prompt": "FAIL"}), "--watch", "--retry-attempts", "0")
+    assert watched.code == 1 and "outcome: partial" in watched.out
+    (site.project / "mended").touch()
+    again = site.say("workflow", "resume", "last", "--watch", "--json")
+    assert again.code == 0 and json.loads(again.out.splitlines()[-1])["sequence"] > 0
+    for command in printed_commands(watched.out, *again.out.splitlines()):
+        assert_taken(command)
+
+
 def test_a_running_step_is_restarted_on_another_pool(site: Site) -> None:
     goal(site, document({"id": "a", "prompt": "WAIT"}), "--worker-pool", "one")
     site.happened("attempt.launched")

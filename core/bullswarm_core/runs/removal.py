@@ -1,7 +1,7 @@
 """Takes ended runs away: their journal and their files. What was learned from them, the decisions, stays (design D5).
 
-Never a run that is not over, and never a worktree that is still there: what a writer made in one and nobody merged would
-be gone with it.
+Never a run that is not over, and never a worktree from which anything would be lost: what a writer made in one and nobody
+merged would be gone with it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,6 +20,7 @@ from bullswarm_core.home import Home
 from bullswarm_core.runs.engine import kernel_lease
 from bullswarm_core.runs.folder import MARKER, RunFolder
 from bullswarm_core.runs.journal import Journal, RunRow
+from bullswarm_core.runs.worktrees import remove_spent, unmerged, worktrees
 from bullswarm_core.values import dataclass
 
 # A run's folder is made an instant before its record; a day is far beyond any launch that is still under way.
@@ -40,16 +41,19 @@ class Size:
         return Size(self.files + other.files, self.bytes + other.bytes)
 
 
-def remove_run(home: Home, connection: sqlite3.Connection, row: RunRow) -> Size:
+def remove_run(
+    home: Home, connection: sqlite3.Connection, row: RunRow, *, environ: Mapping[str, str] = os.environ
+) -> Size:
     """Delete an ended run and say how much it held.
 
-    Raises UsageError for one that is not over or keeps a worktree, RunConflictError when a kernel drives it, StorageError
-    when a file can't be deleted; what is left of the files then goes with the next ``home prune``.
+    Raises UsageError for one that is not over or keeps a worktree with work, RunConflictError when a kernel drives it,
+    StorageError when a file can't be deleted; what is left of the files then goes with the next ``home prune``.
     """
     folder = RunFolder.of(home, row.run_id)
     refuse_unless_over(row)
-    refuse_worktrees(folder, row.short_id)
+    refuse_worktrees(folder, row.short_id, environ=environ)
     with _nobody_drives(folder):
+        _spend_worktrees(folder, row.short_id, environ)
         _remove_record(connection, row)
         return _remove_folder(folder.path)
 
@@ -63,14 +67,21 @@ def refuse_unless_over(row: RunRow) -> None:
         )
 
 
-def refuse_worktrees(folder: RunFolder, name: str) -> None:
-    """Raise UsageError when a worktree is left in the run's folder, with the way to look at it and to let it go."""
-    left = worktrees_in(folder.path)
+def refuse_worktrees(folder: RunFolder, name: str, *, environ: Mapping[str, str] = os.environ) -> None:
+    """Raise UsageError when a worktree of the run holds unmerged work, with the way to look at it and to let it go."""
+    left = kept_worktrees(folder, environ=environ)
     if left:
         raise UsageError(
             f"run {name} keeps a worktree that may hold unmerged work: {', '.join(map(str, left))}",
             hint=f"take what you need, then: git -C {left[0]} worktree remove --force {left[0]}",
         )
+
+
+def kept_worktrees(folder: RunFolder, *, environ: Mapping[str, str] = os.environ) -> list[Path]:
+    """Return the worktrees in a run's folder whose removal would lose something, and those of which nobody can tell."""
+    judged = {each.path for each in worktrees(folder.path, environ)}
+    strange = [each for each in worktrees_in(folder.path) if each not in judged]
+    return sorted({*unmerged(folder.path, environ), *strange})
 
 
 def worktrees_in(folder: Path) -> list[Path]:
@@ -105,10 +116,11 @@ def orphans(home: Home, connection: sqlite3.Connection | None, *, now: datetime)
     )
 
 
-def remove_orphan(folder: Path) -> Size:
-    """Delete a folder that no run has; one with a worktree is refused as a run's is."""
-    refuse_worktrees(RunFolder(folder), folder.name)
+def remove_orphan(folder: Path, *, environ: Mapping[str, str] = os.environ) -> Size:
+    """Delete a folder that no run has; one with unmerged work is refused as a run's is."""
+    refuse_worktrees(RunFolder(folder), folder.name, environ=environ)
     with _nobody_drives(RunFolder(folder)):
+        _spend_worktrees(RunFolder(folder), folder.name, environ)
         return _remove_folder(folder)
 
 
@@ -122,6 +134,13 @@ def size_of(folder: Path) -> Size:
             except OSError:
                 continue
     return total
+
+
+def _spend_worktrees(folder: RunFolder, name: str, environ: Mapping[str, str]) -> None:
+    """Let git forget the worktrees of which all is merged; what somebody put into one meanwhile keeps the run."""
+    if remove_spent(folder.path, environ):
+        refuse_worktrees(folder, name, environ=environ)
+        raise StorageError(f"a worktree of run {name} could not be removed", hint="try again")
 
 
 def _remove_record(connection: sqlite3.Connection, row: RunRow) -> None:

@@ -14,13 +14,13 @@ from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.journal import Journal, RunRow
 from bullswarm_core.runs.removal import (
     Size,
+    kept_worktrees,
     orphans,
     prunable,
     refuse_worktrees,
     remove_orphan,
     remove_run,
     size_of,
-    worktrees_in,
 )
 from bullswarm_core.runs.services import utc_now
 from bullswarm_core.values import dataclass
@@ -49,7 +49,8 @@ def _status(options: argparse.Namespace, context: CommandContext) -> int:
         old = prunable(connection, before=_moment(DEFAULT_DAYS)) if connection else []
         left = orphans(context.home, connection, now=utc_now())
     ended = [row for row in rows if row.finished_at is not None]
-    kept = [tree for row in rows for tree in worktrees_in(RunFolder.of(context.home, row.run_id).path)]
+    folders = [RunFolder.of(context.home, row.run_id) for row in rows]
+    kept = [tree for folder in folders for tree in kept_worktrees(folder, environ=context.environ)]
     parts = {"all": size_of(root), "runs": size_of(context.home.workflows_dir), "database": _database(context)}
     if options.json:
         context.print_json(
@@ -81,7 +82,7 @@ def _prune(options: argparse.Namespace, context: CommandContext) -> int:
     kept: list[tuple[_Entry, str]] = []
     for entry in work:
         try:
-            gone.append((entry, _seen(entry) if options.dry_run else _removed(entry, context)))
+            gone.append((entry, _seen(entry, context) if options.dry_run else _removed(entry, context)))
         except BullswarmError as error:
             kept.append((entry, str(error)))
     _say(options, context, gone, kept)
@@ -97,18 +98,18 @@ class _Entry:
     row: RunRow | None = None
 
 
-def _seen(entry: _Entry) -> Size:
+def _seen(entry: _Entry, context: CommandContext) -> Size:
     """Say what would go, by the same checks as if it went."""
-    refuse_worktrees(RunFolder(entry.folder), entry.name)
+    refuse_worktrees(RunFolder(entry.folder), entry.name, environ=context.environ)
     return size_of(entry.folder)
 
 
 def _removed(entry: _Entry, context: CommandContext) -> Size:
     if entry.row is None:
-        return remove_orphan(entry.folder)
+        return remove_orphan(entry.folder, environ=context.environ)
     connection = open_database(context.home)
     try:
-        return remove_run(context.home, connection, entry.row)
+        return remove_run(context.home, connection, entry.row, environ=context.environ)
     finally:
         connection.close()
 

@@ -120,7 +120,9 @@ def _add_resume(verbs: Any) -> None:
         verbs, "resume", workflow_driving.resume,
         "go on with a run whose kernel is gone or that is paused, or once more with what failed and may end otherwise",
     )  # fmt: skip
-    verb.add_argument("--foreground", action="store_true", help="wait for a workflow here (a single run always is)")
+    ways = verb.add_mutually_exclusive_group()
+    ways.add_argument("--foreground", action="store_true", help="wait for a workflow here (a single run always is)")
+    ways.add_argument("--watch", action="store_true", help="follow a workflow here; Ctrl-C leaves it running")
 
 
 def _add_wishes(verbs: Any) -> None:

@@ -22,7 +22,7 @@ def delete(options: argparse.Namespace, context: CommandContext) -> int:
     row = _row_named(options.run_id, context)
     folder = RunFolder.of(context.home, row.run_id)
     refuse_unless_over(row)
-    refuse_worktrees(folder, row.short_id)
+    refuse_worktrees(folder, row.short_id, environ=context.environ)
     if not options.yes:
         held = size_of(folder.path)
         context.note(
@@ -32,7 +32,7 @@ def delete(options: argparse.Namespace, context: CommandContext) -> int:
         return 1
     connection = open_database(context.home)
     try:
-        gone = remove_run(context.home, connection, row)
+        gone = remove_run(context.home, connection, row, environ=context.environ)
     finally:
         connection.close()
     if options.json:

@@ -57,6 +57,8 @@ def resume(options: argparse.Namespace, context: CommandContext) -> int:
         )
         if options.foreground and after.parked is None:
             return follow(context, state.created.run_id, as_json=options.json)
+        if options.watch and after.parked is None:
+            return follow_live(context, after.created.short_id, after=state.seq, as_json=options.json)
         if after.parked is not None:
             print_run(context, after, as_json=options.json)
             return 1
@@ -142,6 +144,13 @@ def restart(options: argparse.Namespace, context: CommandContext) -> int:
     pool = _pool_names(context).pool(options.pool) if options.pool is not None else None
     wish = intents.restart(options.step, pool=pool, by=who(context))
     return _act(options, context, wish, f"{options.step} is stopped and begins anew")
+
+
+def follow_live(context: CommandContext, run_id: str, *, after: int, as_json: bool) -> int:
+    """Follow a run as `workflow watch` does, from behind event ``after``; Ctrl-C leaves it running."""
+    from bullswarm_server.cli.workflow import run as workflow
+
+    return workflow(["watch", run_id, "--after", str(after), *(["--jsonl"] if as_json else [])], context)
 
 
 def who(context: CommandContext) -> str:

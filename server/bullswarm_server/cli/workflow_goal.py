@@ -27,6 +27,7 @@ from bullswarm_core.workers.tree import tree_of
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.run import follow
 from bullswarm_server.cli.task_arguments import HERE, working_folder
+from bullswarm_server.cli.workflow_driving import follow_live
 from bullswarm_server.cli.workflow_machine import Here, here
 from bullswarm_server.cli.workflow_program import read_document
 from bullswarm_server.displays.workflow import launch_lines
@@ -85,9 +86,7 @@ def _begin(options: argparse.Namespace, context: CommandContext, created: RunCre
         return follow(context, created.run_id, start=True, as_json=options.json)
     start_kernel(context.home, created.run_id, environ=context.environ)
     if options.watch:
-        from bullswarm_server.cli.workflow import run
-
-        return run(["watch", created.short_id, "--after", "0", *(["--jsonl"] if options.json else [])], context)
+        return follow_live(context, created.short_id, after=0, as_json=options.json)
     document = _launch_document(created, plan)
     document["advisories"] = [{"code": each.code, "actionId": each.step, "message": each.message} for each in remarks]
     if options.json:
