@@ -76,7 +76,8 @@ def start_checks(
     ``deliverable_paths`` are files relative to ``cwd`` that no check may change; ``left_out`` are absolute paths in which a
     change is none of a check's doing. Raises UsageError when the recursion depth in ``environ`` can't be read.
     """
-    mark = f"{run_folder.name}/{files.id}/evidence"
+    # By its whole path: a run of the same name in another home must not be taken for this one.
+    mark = f"{run_folder.resolve()}/{files.id}/evidence"
     place = _Place(cwd, _environment(environ, files, run_folder, step_id, mark), files, run_folder, mark)
     return Checks(tuple(evidence), place, CheckedTree(cwd, environ, tuple(deliverable_paths), tuple(left_out)))
 

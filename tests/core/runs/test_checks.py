@@ -363,7 +363,7 @@ def test_the_checks_of_a_living_kernel_are_left_alone(bench: Bench) -> None:
     running = identity_in(bench.cwd / "pid")
     until(bench.files.checking.exists)
     record = bench.files.checking.read_bytes()
-    assert end_leftovers(bench.files, mark="wf-1/step-2/evidence") == 0 and is_alive(running)
+    assert end_leftovers(bench.files, mark=f"{bench.run_folder.resolve()}/step-2/evidence") == 0 and is_alive(running)
     bench.files.checking.write_bytes(record)
     checks.stop()
 
