@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.core.runs.journals import document
 from tests.server.site import Site, tree
 from tests.server.workflow_site import GATED, LOOPING, actors, assert_taken, goal, printed_commands, program_file
+
+from bullswarm_core.settings import settings_from
 
 CHECKED = document(
     {"id": "w", "lane": "build", "prompt": "WRITE made.txt", "files": ["made.txt"], "evidence": [
@@ -74,6 +78,16 @@ def test_an_advisory_refuses_nothing(site: Site) -> None:
 def test_the_contract_and_the_schema_are_printed(site: Site) -> None:
     assert "bullswarm.workflow.program.v3" in site.say("workflow", "plan", "contract").out
     assert site.say("workflow", "plan", "schema").document["required"] == ["schemaVersion", "steps"]
+
+
+def test_the_program_and_the_settings_in_the_readme_are_valid(site: Site) -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    blocks = [json.loads(block) for block in re.findall(r"^```json\n(.*?)^```", text, re.M | re.S)]
+    (program,) = [block for block in blocks if "steps" in block]
+    said = validate(site, program)
+    assert said.code == 0 and "1 evidence command runs as you, unconfined" in said.out
+    (decisions,) = [block for block in blocks if "notify" in block.get("config", {})]
+    assert settings_from(decisions, file=site.home.state_file).notify[0] == "sh"
 
 
 def test_an_older_program_is_refused_with_its_replacement(site: Site) -> None:
