@@ -162,6 +162,19 @@ def test_an_answer_about_something_else_is_unreadable(own_home: Path, environ: d
     assert raised.value.kind == "unreadable"
 
 
+@pytest.mark.parametrize(
+    ("five_hour", "partial"),
+    [(None, False), ({"utilization": None}, False), ({"utilization": -1}, True), ("x", True)],
+)
+def test_a_window_that_can_not_be_understood_is_not_one_that_is_closed(
+    own_home: Path, environ: dict[str, str], five_hour: Any, partial: bool
+) -> None:
+    stored(own_home)
+    answer = {"five_hour": five_hour, "seven_day": {"utilization": 26, "resets_at": IN_3_D}}
+    reading = Vendor(usage=answer).read("claude-code", environ)
+    assert (set(shown(reading)), reading.partial) == ({"weekly"}, partial)
+
+
 @pytest.mark.parametrize("answer", [{"five_hour": None, "seven_day": None}, {"limits": []}])
 def test_an_account_without_an_open_window_is_an_answer(own_home: Path, environ: dict[str, str], answer: Any) -> None:
     stored(own_home)

@@ -169,6 +169,17 @@ def test_an_odd_number_is_unknown_and_hurts_no_other(shape: Shape, used: Any) ->
     assert shown(reading) == {"weekly": (40.0, IN_2_H)}
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "partial"), [(None, "week", False), ("x", "week", True), ({}, "week", True), (None, None, True)]
+)
+def test_a_window_that_is_left_out_is_closed_only_where_the_rest_was_understood(
+    first: Any, second: Any, partial: bool
+) -> None:
+    for read, made, window in (SHAPES["app-server"], SHAPES["http"]):
+        reading = read(made(first, window(40, 10080) if second else None))
+        assert reading is not None and reading.partial is partial
+
+
 @pytest.mark.parametrize("entry", [None, [], "x", 5, True, {}])
 def test_an_odd_slot_is_unknown_and_hurts_no_other(entry: Any) -> None:
     for read, made, window in SHAPES.values():

@@ -77,6 +77,13 @@ def test_command_codes_windows_are_those_that_are_known(
     assert shown(found) == dict(windows)
 
 
+def test_a_window_of_command_code_that_could_not_be_had_may_be_open_all_the_same() -> None:
+    assert not command_code.observation(CREDITS, SUBSCRIPTIONS, now=NOW).partial
+    assert command_code.observation(CREDITS, None, now=NOW).partial
+    unlimited = with_(CREDITS, "windowLimits", "limited", value=False)
+    assert not command_code.observation(unlimited, SUBSCRIPTIONS, now=NOW).partial
+
+
 @pytest.mark.parametrize(("bought", "overage"), [(0, False), (25, True), (None, None), ("x", None)])
 def test_credits_that_were_bought_are_overage(bought: Any, overage: bool | None) -> None:
     told = with_(CREDITS, "credits", "purchasedCredits", value=bought)

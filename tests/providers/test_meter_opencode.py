@@ -40,7 +40,7 @@ def test_opencode_tells_the_used_share_of_three_windows(
     vendor = Vendor(usage=answer)
     found = vendor.read("opencode", environ)
     assert shown(found) == GO
-    assert (found.read_by, found.overage) == ("usage endpoint", None)
+    assert (found.read_by, found.overage, found.partial) == ("usage endpoint", None, False)
     assert vendor.asked[0][1]["Authorization"] == f"Bearer {TOKEN}"
 
 

@@ -41,13 +41,19 @@ def normal_reset(moment: datetime | None) -> datetime | None:
 
 
 def merged(
-    known: Iterable[Window], told: Iterable[Window], *, now: datetime, whole: bool = False
+    known: Iterable[Window],
+    told: Iterable[Window],
+    *,
+    now: datetime,
+    whole: bool = False,
+    told_before: datetime | None = None,
 ) -> tuple[Window, ...]:
     """Return the windows of a reading after ``told`` was read; each told window has its capture time.
 
     Two windows of one kind and scope, both unstable, are two readings that contradict each other. ``whole`` says that the
-    source tells every window of the account: one without a reset that it no longer tells is kept for an hour only. Refusal
-    markers are not windows of a reading and are left out.
+    source tells every window of the account: one without a reset that it no longer tells is kept for an hour only, and one
+    with a reset until the second answer without it, when ``told_before`` is the time of the first: the vendor has closed it
+    early. Refusal markers are not windows of a reading and are left out.
     """
     groups: dict[_Key, list[Window]] = {}
     for window in known:
@@ -62,6 +68,7 @@ def merged(
         window
         for key, windows in groups.items()
         for window in windows
+        if key in new or not whole or not _is_closed(window, told_before, now)
         if _still_stands(window, now, needed=not whole or key in new)
     )
 
@@ -83,6 +90,13 @@ def _still_stands(window: Window, now: datetime, *, needed: bool) -> bool:
     if window.resets_at is not None:
         return window.resets_at > now
     return needed or now - _taken(window, now) <= STALE
+
+
+def _is_closed(window: Window, told_before: datetime | None, now: datetime) -> bool:
+    """Tell whether an earlier answer, too, left the window out, long enough ago to be another witness."""
+    if told_before is None or window.source == "declared" or now - told_before < CLOSE:
+        return False
+    return _taken(window, now) < told_before
 
 
 def _taken(window: Window, now: datetime) -> datetime:

@@ -32,7 +32,8 @@ class Observation:
 
     ``read_by`` names the source in a few words, for people: ``status line``, ``rollout``, ``app-server``, ``usage endpoint``.
     ``overage`` True says that work beyond the included quota is switched on and would be billed: the pool stops at
-    100 % all the same. None is unknown, as with ``plan``.
+    100 % all the same. None is unknown, as with ``plan``. ``partial`` True says that a part of the answer could not be had or
+    understood: a window that is missing from it may be open all the same.
     """
 
     captured_at: datetime
@@ -40,6 +41,7 @@ class Observation:
     read_by: str = ""
     plan: str | None = None
     overage: bool | None = None
+    partial: bool = False
 
 
 def _no_post(url: str, headers: Mapping[str, str], body: Any) -> Any:

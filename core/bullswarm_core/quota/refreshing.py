@@ -194,7 +194,13 @@ def after(known: Reading, told: Iterable[Observation], *, now: datetime, whole: 
         known = replace(
             known,
             captured_at=item.captured_at if newest else captured_at,
-            windows=merged(known.windows, item.windows, now=now, whole=whole),
+            windows=merged(
+                known.windows,
+                item.windows,
+                now=now,
+                whole=whole,
+                told_before=None if item.partial else known.checked_at,
+            ),
             checked_at=_later(known.checked_at, item.captured_at, now) if whole else known.checked_at,
             read_by=(item.read_by or known.read_by) if newest else known.read_by,
             plan=(item.plan if newest else None) or known.plan or item.plan,

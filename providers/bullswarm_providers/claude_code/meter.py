@@ -226,13 +226,19 @@ def live_reading(context: MeterContext) -> Observation:
     windows = usage_windows(body, captured_at=context.now, now=context.now)
     if not windows and not _has_none_open(body):
         raise MeterError("the usage endpoint of Claude gave an answer without any window", kind="unreadable")
-    return Observation(context.now, windows, "usage endpoint", sign_in.plan, usage_overage(body))
+    overage = usage_overage(body)
+    return Observation(context.now, windows, "usage endpoint", sign_in.plan, overage, partial=not _is_understood(body))
 
 
 def _has_none_open(body: Any) -> bool:
     """Tell an account without an open window from an answer that is about something else, or can't be understood."""
     if not isinstance(body, Mapping) or not any(name in body for name in ("five_hour", "seven_day", "limits")):
         return False
+    return _is_understood(body)
+
+
+def _is_understood(body: Mapping[str, Any]) -> bool:
+    """Tell whether each window that the answer names has a number, or says that it has none."""
     entries = [entry for name, *_ in _WINDOWS if (entry := body.get(name)) is not None]
     return isinstance(body.get("limits") or [], list) and all(
         isinstance(entry, Mapping)

@@ -46,7 +46,8 @@ def app_server_reading(answer: Any, *, now: datetime) -> Observation | None:
     if isinstance(by_id, Mapping):
         limits += [entry for entry in list(by_id.values())[:_MOST_LIMITS] if isinstance(entry, Mapping)]
     windows = _all(_limit(entry, captured_at=now, now=now) for entry in limits)
-    if not windows and any(_is_garbled(entry) for entry in limits):
+    garbled = any(_is_garbled(entry) for entry in limits)
+    if not windows and garbled:
         return None
     reached = answer.get("ordinaryUsageAllowed") is False
     account = answer["rateLimits"]
@@ -56,6 +57,7 @@ def app_server_reading(answer: Any, *, now: datetime) -> Observation | None:
         "app-server",
         _text(account.get("planType")),
         overage_of(account.get("credits")),
+        partial=garbled or not windows,
     )
 
 
@@ -69,11 +71,12 @@ def http_reading(answer: Any, *, now: datetime) -> Observation | None:
     for entry in more[:_MOST_LIMITS] if isinstance(more, list) else ():
         if isinstance(entry, Mapping) and (scope := _scope(entry.get("metered_feature"), entry.get("limit_name"))):
             windows.append(_http_windows(entry.get("rate_limit"), scope, now))
-    if not any(windows) and _is_garbled(account):
+    garbled = _is_garbled(account)
+    if not any(windows) and garbled:
         return None
-    return Observation(
-        now, _all(windows), "usage endpoint", _text(answer.get("plan_type")), overage_of(answer.get("credits"))
-    )
+    plan, overage = _text(answer.get("plan_type")), overage_of(answer.get("credits"))
+    partial = garbled or not any(windows)
+    return Observation(now, _all(windows), "usage endpoint", plan, overage, partial=partial)
 
 
 def _http_windows(limit: Any, scope: str | None, now: datetime) -> tuple[Window, ...]:

@@ -30,6 +30,8 @@ PLAN_CREDITS: Mapping[str, float] = {
     "individual-ultra": 300.0,
     "teams-pro": 40.0,
 }
+# Five hours, the week and the month: it leaves none of them out, so that a missing one could not be read.
+_MOST_WINDOWS = 3
 _RUNNING = frozenset({"active", "trialing", "past_due"})
 
 
@@ -60,7 +62,14 @@ def observation(credits_told: Any, subscription: Any, *, now: datetime) -> Obser
     )
     if not found:
         raise nothing_told(NAME)
-    return Observation(now, found, "billing endpoint", plan if isinstance(plan, str) else None, _overage(held))
+    return Observation(
+        now,
+        found,
+        "billing endpoint",
+        plan if isinstance(plan, str) else None,
+        _overage(held),
+        partial=len(found) < _MOST_WINDOWS and member(limits, "limited") is not False,
+    )
 
 
 def _limit(limits: Any, name: str, kind: Any, now: datetime) -> Window | None:

@@ -37,7 +37,7 @@ def observation(answer: Any, *, now: datetime, scope: str | None = None) -> Obse
     found = one_of_each(_window(usage, name, kind, now, scope) for name, kind in _WINDOWS)
     if not found:
         raise nothing_told(NAME)
-    return Observation(now, found, "usage endpoint")
+    return Observation(now, found, "usage endpoint", partial=len(found) < len(_WINDOWS))
 
 
 def _window(usage: Any, name: str, kind: WindowKind, now: datetime, scope: str | None) -> Window | None:

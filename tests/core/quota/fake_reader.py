@@ -35,7 +35,8 @@ def live_reading(context: MeterContext) -> Observation:
         for kind in ("5h", "weekly")
         if kind in body
     )
-    return Observation(context.now, windows, "usage endpoint", "pro", overage=body.get("overage"))
+    partial = body.get("partial", False)
+    return Observation(context.now, windows, "usage endpoint", "pro", overage=body.get("overage"), partial=partial)
 
 
 def profile(url: str = "https://example.invalid/", *, interval: float = 0.0, **hooks: Any) -> PoolProfile:

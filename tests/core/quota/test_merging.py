@@ -88,6 +88,31 @@ def test_a_window_that_has_ended_leaves_and_one_without_a_reset_stays_for_an_hou
     assert [one.kind for one in merged(known, [], now=NOW + 61 * MINUTE, whole=True)] == ["monthly"]
 
 
+@pytest.mark.parametrize(
+    ("told_before", "whole", "stays"),
+    [
+        # The first answer without a window is no proof yet; the second one, minutes later, is.
+        (None, True, True),
+        (NOW - MINUTE, True, True),
+        (NOW, True, True),
+        (NOW + 5 * MINUTE, True, False),
+        (NOW + 59 * MINUTE, True, True),
+        (NOW + 5 * MINUTE, False, True),
+    ],
+)
+def test_a_window_that_two_whole_answers_leave_out_is_closed(
+    told_before: datetime | None, whole: bool, stays: bool
+) -> None:
+    full = window(100)
+    after = merged((full,), [window(20, kind="weekly", at=3600)], now=NOW + HOUR, whole=whole, told_before=told_before)
+    assert (full in after) is stays
+
+
+def test_what_the_person_declared_is_no_window_that_an_answer_could_leave_out() -> None:
+    declared = window(100, source="declared")
+    assert merged((declared,), [], now=NOW + HOUR, whole=True, told_before=NOW + MINUTE) == (declared,)
+
+
 def test_of_two_limits_of_one_kind_in_one_answer_the_fuller_counts() -> None:
     assert acts_on(merged((), [window(30), window(80), window(10)], now=NOW)) == 80
 

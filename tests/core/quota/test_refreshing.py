@@ -76,6 +76,32 @@ def test_a_live_reading_is_stored_kept_in_the_history_and_fresh_for_five_minutes
     assert reading.overage is True
 
 
+def test_a_full_window_that_the_vendor_closed_early_keeps_nobody_out_after_the_second_answer(
+    home: Home, clock: Clock, vendor: Endpoint
+) -> None:
+    turn, pool = refresher(home, clock), profile(vendor.url)
+    vendor.tells({"5h": 100, "weekly": 40})
+    turn.refresh(pool)
+    vendor.tells({"weekly": 40})
+    for expected in ({"5h": 100, "weekly": 40}, {"weekly": 40}):
+        clock.now += 6 * MINUTE
+        assert turn.refresh(pool).step == "live"
+        assert used(home, clock) == expected
+
+
+def test_an_answer_that_could_not_be_understood_in_part_closes_no_window(
+    home: Home, clock: Clock, vendor: Endpoint
+) -> None:
+    turn, pool = refresher(home, clock), profile(vendor.url)
+    vendor.tells({"5h": 100, "weekly": 40})
+    turn.refresh(pool)
+    vendor.tells({"weekly": 40, "partial": True})
+    for _ in range(3):
+        clock.now += 6 * MINUTE
+        assert turn.refresh(pool).step == "live"
+        assert used(home, clock) == {"5h": 100, "weekly": 40}
+
+
 @pytest.mark.parametrize(
     ("headers", "pauses"),
     [
