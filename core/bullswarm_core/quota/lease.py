@@ -68,12 +68,12 @@ def polled_at(home: Home, identity: str) -> datetime | None:
         return None
 
 
-def note_poll(home: Home, identity: str, *, now: datetime) -> None:
-    """Write down that the vendor is asked now, before it is: what can't be written down isn't asked.
+def note_poll(home: Home, identity: str, *, now: datetime | None) -> None:
+    """Write down that the vendor is asked now, before it is: what can't be written down isn't asked. None is never.
 
     Raises StorageError when the disk refuses; else a full disk would have every process ask anew.
     """
-    write_json(_file(home, identity, "asked.json"), {"polledAt": iso(now)})
+    write_json(_file(home, identity, "asked.json"), {"polledAt": None if now is None else iso(now)})
 
 
 def _file(home: Home, identity: str, kind: str) -> Path:

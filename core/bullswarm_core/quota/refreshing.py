@@ -101,16 +101,21 @@ class Refresher:
         if step != "live":
             return _untouched(profile.id, step, reading.hold)
         note_poll(self.home, identity, now=now)
+        sent: list[str] = []
         try:
-            observation = self._live(profile)
+            observation = self._live(profile, sent)
         except MeterError as error:
+            if interval and not sent:
+                # Nothing left this machine: whoever mends the sign-in or an address need not wait for the vendor's sake.
+                note_poll(self.home, identity, now=asked_before)
             return self._hold(profile, error)
         keep(self.home, profile.id, (observation,), now=self.now(), whole=True)
         clear_hold(self.home, profile.id)
         return Outcome(profile.id, "live")
 
-    def _live(self, profile: PoolProfile) -> Observation:
-        found = _guarded(lambda: profile.provider.live_reading(self._context(profile)))
+    def _live(self, profile: PoolProfile, sent: list[str]) -> Observation:
+        """Ask the provider; ``sent`` names the requests that it made by way of us."""
+        found = _guarded(lambda: profile.provider.live_reading(self._context(profile, sent)))
         if not isinstance(found, Observation):
             raise MeterError(f"{profile.connector.display_name}'s reader gave no reading", kind="unreadable")
         # Its clock may run ahead of ours, and it was read no later than now.
@@ -133,17 +138,13 @@ class Refresher:
             return f"{profile.connector.display_name}'s reader gave no reading"
         return ""
 
-    def _context(self, profile: PoolProfile) -> MeterContext:
+    def _context(self, profile: PoolProfile, sent: list[str] | None = None) -> MeterContext:
         endpoints = endpoints_of(self.home, profile.connector)
         environ = reader_environment(self.environ, profile, self.home)
-        return MeterContext(
-            profile,
-            environ,
-            self.now(),
-            guarded_fetch(endpoints, environ),
-            endpoints,
-            guarded_post(endpoints, environ),
-        )
+        noted = [] if sent is None else sent
+        fetch = _noting(guarded_fetch(endpoints, environ), noted)
+        post = _noting(guarded_post(endpoints, environ), noted)
+        return MeterContext(profile, environ, self.now(), fetch, endpoints, post)
 
     def _hold(self, profile: PoolProfile, error: MeterError) -> Outcome:
         previous, _ = load_hold(self.home, profile.id)
@@ -222,6 +223,14 @@ def reader_environment(environ: Mapping[str, str], profile: PoolProfile, home: H
         name: value for name, value in environ.items() if name not in profile.withheld and not is_session_variable(name)
     }
     return {**kept, **profile.environment, "BULLSWARM_HOME": str(home.root)}
+
+
+def _noting(ask: Callable[..., Any], sent: list[str]) -> Callable[..., Any]:
+    def noted(url: str, *arguments: Any, **named: Any) -> Any:
+        sent.append(url)
+        return ask(url, *arguments, **named)
+
+    return noted
 
 
 def _guarded(ask: Callable[[], Any]) -> Any:

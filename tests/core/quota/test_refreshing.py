@@ -76,6 +76,26 @@ def test_a_live_reading_is_stored_kept_in_the_history_and_fresh_for_five_minutes
     assert reading.overage is True
 
 
+def test_a_question_that_was_never_sent_makes_nobody_wait_for_the_vendor(
+    home: Home, clock: Clock, vendor: Endpoint
+) -> None:
+    def expired(context: MeterContext) -> Observation:
+        raise MeterError("the stored sign-in has expired", kind="sign-in", hint="open the CLI")
+
+    turn = refresher(home, clock)
+    mended, broken = profile(vendor.url, interval=180), profile(vendor.url, interval=180, live_reading=expired)
+    assert turn.refresh(broken, force=True).why == "the stored sign-in has expired"
+    clock.now += timedelta(seconds=2)
+    assert turn.refresh(mended, force=True).step == "live"
+    # The interval since the last real question holds on.
+    clock.now += 2 * MINUTE
+    assert turn.refresh(broken, force=True).step == "waits"
+    clock.now += 2 * MINUTE
+    assert turn.refresh(broken, force=True).step == "failed"
+    clock.now += timedelta(seconds=20)
+    assert turn.refresh(mended, force=True).step == "live" and len(vendor.asked) == 2
+
+
 def test_a_full_window_that_the_vendor_closed_early_keeps_nobody_out_after_the_second_answer(
     home: Home, clock: Clock, vendor: Endpoint
 ) -> None:
