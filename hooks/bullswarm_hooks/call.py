@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
     from bullswarm_core.fast.hook_state import HookState, Pool
 
-# The mod writes every two minutes at the latest; a session that it has left is the hooks' again.
-_MOD_FRESH_SEC = 300.0
-
 
 class Call:
     """An event as it came in. The payload is the agent's: every value in it may be missing or of another type."""
@@ -69,16 +66,7 @@ class Call:
     def mod_is_loaded(self) -> bool:
         """Tell whether our function hooks run in this Claude Code session, which do the same and more (design: claude-mod).
 
-        They say so in ``cache/mod-state.json``: ``{"schemaVersion": "bullswarm.mod-state.v1", "sessions": {ID: TIME}}``.
+        The mod says so in the environment of its own process: by that one's pid, since a session within it inherits this.
         """
-        if self.agent != "claude":
-            return False
-        if self.environ.get("BULLSWARM_MOD") == "1":
-            return True
-        from bullswarm_core.fast.files import home_folder, read_json
-        from bullswarm_core.fast.moments import epoch_of
-
-        document = read_json(f"{home_folder(self.environ)}/cache/mod-state.json")
-        sessions = document.get("sessions") if isinstance(document, dict) else None
-        seen = epoch_of(sessions.get(self.session)) if isinstance(sessions, dict) else None
-        return seen is not None and -_MOD_FRESH_SEC < self.now - seen < _MOD_FRESH_SEC
+        said = self.environ.get("BULLSWARM_MOD", "")
+        return self.agent == "claude" and bool(said) and said in ("1", self.environ.get("CLAUDE_PID"))

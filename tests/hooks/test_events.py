@@ -334,8 +334,11 @@ def test_a_workers_words_stay_inside_the_line(agent: Agent) -> None:
 
 
 def test_the_mod_says_it_instead_of_the_hooks(agent: Agent) -> None:
-    for seen, silent in ((time.time() - 10, True), (time.time() - 4000, False), (time.time() + 4000, False)):
-        (agent.home / "cache" / "mod-state.json").write_text(json.dumps({"sessions": {SESSION: iso_of(seen)}}))
+    # A session that was started from within another inherits that one's word, and is not meant by it.
+    for said, pid, silent in (("4711", "4711", True), ("4711", "4712", False), ("4711", None, False), ("", "", False)):
+        agent.environ["BULLSWARM_MOD"] = said
+        agent.environ.pop("CLAUDE_PID", None)
+        agent.environ |= {} if pid is None else {"CLAUDE_PID": pid}
         assert (agent.after(VERDICT) == "") is silent
         assert (agent.say("SessionStart") == {}) is silent
         # Who calls is still remembered, and a pin on the own pool still refused.

@@ -15,7 +15,7 @@ CALLER_VARIABLE = "BULLSWARM_CALLER"
 # What a calling agent's session puts into its children. A nested CLI that sees them refuses to start, ends with no
 # output, or talks to the wrong session; CLAUDE_CODE_MESSAGING_TOKEN is a secret of that session.
 _SESSION_VARIABLES = frozenset({
-    "CLAUDECODE", "AI_AGENT", "CLAUDE_PID", "CLAUDE_EFFORT",
+    "CLAUDECODE", "AI_AGENT", "CLAUDE_PID", "CLAUDE_EFFORT", "BULLSWARM_MOD",
     "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SESSION_ATTENDED",
     "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_CHILD_NOTES_DIR",
     "CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI",

@@ -50,7 +50,8 @@ def test_the_plugin_is_of_this_version_and_starts_what_integrate_starts() -> Non
 
 def test_the_plugins_hooks_are_those_of_the_settings() -> None:
     found = find_sources({"PATH": "/nowhere"}).templates["claude.json"]
-    assert json.loads((PLUGIN / "hooks" / "hooks.json").read_text(encoding="utf-8")) == json.loads(found)
+    hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text(encoding="utf-8"))
+    assert hooks == {"modules": ["./register.tsx"], **json.loads(found)}
 
 
 # --- the skill and the awareness text

@@ -1,0 +1,64 @@
+/** Starts `bullswarm` and reads its state file: the only places where the mod touches the machine. */
+import type { EngineInterface } from 'claude-code'
+
+import type { ModState, StepDetail } from '../types'
+import { COMMAND } from './command'
+import { clipped, oneLine } from './words'
+
+const SCHEMA = 'bullswarm.mod-state.v1'
+
+export type Said = { code: number; out: string; err: string; isLate: boolean }
+
+/** Runs `bullswarm` with these words; one that can't be started is code 127, one that takes too long 124. */
+export async function bullswarm(
+  $: EngineInterface,
+  words: readonly string[],
+  given: { stdin?: string; timeoutMs?: number } = {},
+): Promise<Said> {
+  try {
+    const env = await $.process.hookEnv()
+    const ran = await $.process.run([COMMAND, ...words], { env, timeoutMs: 30_000, ...given })
+    return { code: ran.exitCode, out: ran.stdout, err: ran.stderr, isLate: false }
+  } catch (error) {
+    const isLate = /time|abort/i.test(String(error))
+    return { code: isLate ? 124 : 127, out: '', err: String(error), isLate }
+  }
+}
+
+/** What is wrong and how to mend it, in one quiet line. */
+export const troubleOf = (said: Said) => {
+  if (said.code === 127 || /ENOENT|not found/i.test(said.err)) {
+    return `bullswarm: the command ${COMMAND} can't be started · fix: uv tool install bullswarm, then /bullswarm refresh`
+  }
+  const why = clipped(oneLine(said.err.replace(/^bullswarm: /, '')) || `exit ${said.code}`, 120)
+  return `bullswarm is broken: ${why} · fix: run bullswarm doctor, then /bullswarm refresh`
+}
+
+/** The file that bullswarm replaces on every change. */
+export async function statePath($: EngineInterface) {
+  const chosen = await $.env.get('BULLSWARM_HOME')
+  const home = (await $.env.get('HOME')) ?? ''
+  const root = chosen ? chosen.replace(/^~(?=\/|$)/, home) : `${home}/.bullswarm`
+  return `${root}/cache/mod-state.json`
+}
+
+/** The state in a text; undefined for anything else. */
+export const parsedState = (text: string): ModState | undefined => {
+  try {
+    const value = JSON.parse(text) as ModState
+    const isOurs = value.schemaVersion === SCHEMA && Array.isArray(value.pools) && Array.isArray(value.runs)
+    return isOurs && Array.isArray(value.verdicts) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** One step from close by; null where it can't be had. */
+export async function stepDetail($: EngineInterface, run: string, step: string): Promise<StepDetail | null> {
+  const said = await bullswarm($, ['mod-state', '--run', run, '--step', step])
+  try {
+    return said.code === 0 ? (JSON.parse(said.out) as StepDetail) : null
+  } catch {
+    return null
+  }
+}
