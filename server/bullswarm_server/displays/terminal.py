@@ -13,7 +13,10 @@ DEFAULT_WIDTH, DEFAULT_HEIGHT = 80, 24
 # Python itself sets this one, where the locale is "C", before any line of ours runs (PEP 538).
 _COERCED = "C.UTF-8"
 _ELLIPSIS = "…"
-_IN_ASCII = str.maketrans({"·": "-", "…": "~", "→": ">", "–": "-", "’": "'"})
+_IN_ASCII = str.maketrans({
+    "·": "-", "…": "~", "→": ">", "←": "<", "–": "-", "’": "'", "✓": "+", "✗": "x", "▶": ">", "⧖": "?", "⚠": "!", "↺": "~",
+    "↻": "~", "◐": "o", "✎": "*", "■": "#",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

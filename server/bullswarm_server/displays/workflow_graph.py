@@ -101,12 +101,14 @@ def _rows(order: list[str], plan: Plan) -> Iterator[Row]:
     """Draw the lanes: ``lanes[column]`` is the node whose lane it is, ``owed`` who is still to be drawn below it."""
     owed = {name: [other for other in order if name in plan.waits[other]] for name in order}
     lanes: list[str | None] = []
+    newest: int | None = None
     for name in order:
         sources = [column for column, lane in enumerate(lanes) if lane in plan.waits[name]]
         for column in sources:
             owed[str(lanes[column])].remove(name)
         ending = [column for column in sources if not owed[str(lanes[column])]]
-        column = _column(lanes, ending)
+        column = _column(lanes, ending, newest)
+        newest = column
         gutter = _gutter(lanes, column, sources, ending)
         for ended in ending:
             lanes[ended] = None
@@ -116,21 +118,26 @@ def _rows(order: list[str], plan: Plan) -> Iterator[Row]:
         yield Row(name, gutter, 2 * column, "".join("│ " if lane else "  " for lane in lanes))
 
 
-def _column(lanes: list[str | None], ending: list[int]) -> int:
-    """A node goes on where a lane ends, else in the first free column."""
+def _column(lanes: list[str | None], ending: list[int], newest: int | None) -> int:
+    """A node goes on where a lane ends, else in the first free column.
+
+    Never right below the newest mark without coming from it: two marks below each other are joined.
+    """
     if ending:
         return ending[0]
-    free = next((column for column, lane in enumerate(lanes) if lane is None), len(lanes))
-    if free == len(lanes):
-        lanes.append(None)
-    return free
+    column = next(
+        (at for at, lane in enumerate(lanes) if lane is None and at != newest),
+        len(lanes) if len(lanes) != newest else len(lanes) + 1,
+    )
+    lanes += [None] * (column + 1 - len(lanes))
+    return column
 
 
 def _gutter(lanes: list[str | None], column: int, sources: list[int], ending: list[int]) -> str:
     """Draw one row: a lane that joins, one that ends, one that passes, and the line between them; a space for the mark."""
     joined = [*sources, column]
     left, right = min(joined), max(joined)
-    cells_: list[str] = []
+    letters: list[str] = []
     for at, lane in enumerate(lanes):
         if at == column:
             letter = " "
@@ -142,8 +149,8 @@ def _gutter(lanes: list[str | None], column: int, sources: list[int], ending: li
             letter = "│"
         else:
             letter = "─" if left < at < right else " "
-        cells_ += [letter, "─" if left <= at < right else " "]
-    return "".join(cells_)
+        letters += [letter, "─" if left <= at < right else " "]
+    return "".join(letters)
 
 
 def _heading(phase: str, gutter: str, terminal: Terminal) -> str:
@@ -159,8 +166,7 @@ def _line(
     status = known[row.name]
     text = words_of(state, row.name, status, labels=labels)
     if not drawn and state.plan.waits[row.name]:
-        text += f" ← {', '.join(state.plan.waits[row.name])}" if terminal.unicode else ""
-        text += "" if terminal.unicode else f" <- {', '.join(state.plan.waits[row.name])}"
+        text += f" ← {', '.join(state.plan.waits[row.name])}"
     gutter = row.gutter if drawn else "  "
     place = row.mark_at if drawn else 0
     lines = gutter if terminal.unicode else gutter.translate(_ASCII_LINES)

@@ -46,9 +46,10 @@ def live_lines(scene: Scene, terminal: Terminal, *, foot: str) -> list[str]:
     head = _head(scene, terminal)
     troubles = _troubles(scene, terminal)
     last = terminal.style.faint(terminal.clipped(foot, terminal.width))
-    room = max(1, terminal.height - len(head) - len(troubles) - 1)
-    body = _body(scene, terminal, room)
-    return [*head, *body, *troubles, last][: max(1, terminal.height - 1)] if terminal.height > 1 else [last]
+    # The last row stays free: a line feed there would scroll the frame.
+    rows = max(1, terminal.height - 1)
+    body = _body(scene, terminal, max(1, rows - len(head) - len(troubles) - 1))
+    return [*[*head, *body, *troubles][: rows - 1], last]
 
 
 def _head(scene: Scene, terminal: Terminal) -> list[str]:
@@ -71,10 +72,16 @@ def _head(scene: Scene, terminal: Terminal) -> list[str]:
 def _body(scene: Scene, terminal: Terminal, room: int) -> list[str]:
     """Draw everything, or, where that is too much, quiet phases in a line each; or at last what matters most."""
     groups = _groups(scene)
-    full = [line for phase, names in groups for line in _phase(scene, terminal, phase, names, folded=False)]
+    headed = len(groups) > 1
+
+    def drawn(*, folded: bool) -> list[str]:
+        lines = (_phase(scene, terminal, phase, names, folded=folded, headed=headed) for phase, names in groups)
+        return [line for part in lines for line in part]
+
+    full = drawn(folded=False)
     if len(full) <= room:
         return full
-    folded = [line for phase, names in groups for line in _phase(scene, terminal, phase, names, folded=True)]
+    folded = drawn(folded=True)
     if len(folded) <= room:
         return folded
     urgent = [name for _, names in groups for name in names if not _is_quiet(scene.known[name])]
@@ -97,14 +104,16 @@ def _is_quiet(status: str) -> bool:
     return status in OVER or status == "pending"
 
 
-def _phase(scene: Scene, terminal: Terminal, phase: str | None, names: Sequence[str], *, folded: bool) -> list[str]:
+def _phase(
+    scene: Scene, terminal: Terminal, phase: str | None, names: Sequence[str], *, folded: bool, headed: bool
+) -> list[str]:
     statuses = {scene.known[name] for name in names}
-    title = one_line(phase) if phase else "steps"
+    title = one_line(phase) if phase else "no phase" if headed else "steps"
     if folded and len(names) > 1 and len(statuses) == 1 and _is_quiet(next(iter(statuses))):
         status = next(iter(statuses))
         pieces = [(f" {title} · {len(names)} {status}", terminal.style.faint)]
         return [mark_of(status, terminal) + _fitted(pieces, terminal, terminal.width - 1)]
-    heading = [terminal.style.faint(terminal.clipped(title, terminal.width))] if phase else []
+    heading = [terminal.style.faint(terminal.clipped(title, terminal.width))] if phase or headed else []
     return [*heading, *(_node(scene, terminal, name) for name in names)]
 
 
@@ -190,9 +199,16 @@ def _troubles(scene: Scene, terminal: Terminal) -> list[str]:
     for notice in scene.troubles[:_MOST_TROUBLES]:
         head = terminal.clipped(scene.labels.in_text(notice.line), terminal.width)
         lines.append(terminal.style.warn(head))
-        lines += [terminal.clipped(option, terminal.width) for option in notice.options[1:2]]
+        lines += [terminal.clipped(f"  {command}", terminal.width) for command in _first_command(notice)]
     more = len(scene.troubles) - _MOST_TROUBLES
-    return [*lines, *([terminal.style.warn(f"and {more} more that need you")] if more > 0 else [])]
+    words = terminal.clipped(f"and {more} more that need you", terminal.width)
+    return [*lines, *([terminal.style.warn(words)] if more > 0 else [])]
+
+
+def _first_command(notice: Notice) -> list[str]:
+    """The first way on, without its name: on a narrow terminal the command alone has room."""
+    options = notice.facts.get("options") or {}
+    return [value for value in options.values() if isinstance(value, str)][:1]
 
 
 def _fitted(pieces: Iterable[Piece], terminal: Terminal, width: int) -> str:

@@ -253,10 +253,7 @@ def test_backing_off_is_told_and_a_stopped_run_needs_nobody() -> None:
     written.run("a", "throttle", retry_how="back-off")
     written.run("a", "throttle", retry_how="back-off")
     assert last(written).line == "✗ a needs you · rate limited · backed off twice"
-    assert (
-        "  try 2     same pool · after a rate-limit backoff · 0m01s · 0 files"
-        in last(written).details
-    )
+    assert "  try 2     same pool · after a rate-limit backoff · 0m01s · 0 files" in last(written).details
     stopped = Written(document({"id": "a"}), retryAttempts=0)
     stopped.pick("a")
     stopped.write(StopRequested("me"))
@@ -308,7 +305,9 @@ NOW = datetime(2026, 3, 1, 15, 0, tzinfo=UTC)
 
 
 def life(*, quiet: float = 0, minutes: float = 30, unchanged: float | None = None, **more: Any) -> Life:
-    ago = lambda count: NOW - timedelta(minutes=count)  # noqa: E731
+    def ago(count: float) -> datetime:
+        return NOW - timedelta(minutes=count)
+
     return Life(
         step="a", ordinal=1, started=ago(minutes), last_output=ago(quiet),
         last_change=None if unchanged is None else ago(unchanged), **more,
