@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from tests.server.workflow_site import (
 )
 
 from bullswarm_core.runs.result_summary import MOST_BYTES
+from bullswarm_server.cli import runs, workflow
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +37,21 @@ def steps_of(document: dict[str, Any]) -> dict[str, str]:
 
 def no_kernel(site: Site) -> None:
     until(lambda: not any("bullswarm_server.kernel" in line for line in site.processes().values()), "no kernel")
+
+
+def operations(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Every operation that some words of a parser choose."""
+    if (own := parser.get_default("operation")) is not None:
+        yield own
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from operations(below)
+
+
+def test_every_operation_that_can_be_chosen_is_there() -> None:
+    chosen = {*operations(runs._parser()), *operations(workflow._parser())}
+    assert len(chosen) == 20 and all(callable(runs.operation_of(name)) for name in chosen)
 
 
 # --- starting

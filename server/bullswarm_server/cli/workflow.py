@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import argparse
 
-from bullswarm_server.cli import workflow_driving
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
-from bullswarm_server.cli.runs import Operation, add_operations
-from bullswarm_server.cli.workflow_goal import add_goal
-from bullswarm_server.cli.workflow_plan import add_plan
+from bullswarm_server.cli.runs import add_operations, carry_out
+from bullswarm_server.cli.workflow_arguments import add_goal, add_plan
 
 
 def run(arguments: list[str], context: CommandContext) -> int:
@@ -20,8 +18,7 @@ def run(arguments: list[str], context: CommandContext) -> int:
     options = _parser().parse_args(arguments)
     # A refusal that prints the same command with one word more needs it as it was typed.
     options.typed = arguments
-    operation: Operation = options.operation
-    return operation(options, context)
+    return carry_out(options, context)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -35,7 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     add_operations(verbs)
     text = "stop all of a run's work (the same as stop)"
     cancel = verbs.add_parser("cancel", help=text, description=text)
-    cancel.set_defaults(operation=workflow_driving.stop)
+    cancel.set_defaults(operation="workflow_driving.stop")
     cancel.add_argument("run_id", metavar="RUN", help="a run id, its short id, the start of one, or `last`")
     cancel.add_argument("--json", action="store_true", help="print one JSON document")
     return parser

@@ -14,19 +14,17 @@ from bullswarm_core.home import file_lock
 from bullswarm_core.program.advisories import advisories
 from bullswarm_core.program.issues import issues_of
 from bullswarm_core.program.model import Program, program_from
-from bullswarm_core.program.shape import REASONING
 from bullswarm_core.runs import commands
 from bullswarm_core.runs.events import RunCreated
 from bullswarm_core.runs.journal import Journal, RunRow
 from bullswarm_core.runs.pick import conflict_text, second_writer
-from bullswarm_core.runs.scheduler import DEFAULT_CONCURRENCY
 from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.task import Task
 from bullswarm_core.wire import iso
 from bullswarm_core.workers.tree import tree_of
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.run import follow
-from bullswarm_server.cli.task_arguments import HERE, working_folder
+from bullswarm_server.cli.task_arguments import working_folder
 from bullswarm_server.cli.workflow_driving import follow_live
 from bullswarm_server.cli.workflow_machine import Here, here
 from bullswarm_server.cli.workflow_program import read_document
@@ -36,9 +34,6 @@ from bullswarm_server.launch import create_workflow, start_kernel
 LAUNCH_VERSION = "bullswarm.workflow-launch.v1"
 REFUSAL_VERSION = "bullswarm.workflow-refusal.v1"
 EXIT_USAGE = 2
-ISOLATIONS = ("shared", "worktree")
-MOST_CONCURRENCY = 32
-MOST_RETRIES = 3
 MOST_GOAL = 4000
 _CONTRACT = "bullswarm workflow plan contract"
 _FILE = "program.json"
@@ -221,53 +216,3 @@ def refuse_invalid(
         context.note(f"✗ the program {what}: {count} (nothing launched)", *(f"  {issue}" for issue in issues))
         context.note(f"the rules: {_CONTRACT}")
     return EXIT_USAGE
-
-
-def add_goal(verbs: Any) -> None:
-    """Declare `workflow goal` and its options."""
-    text = "start a program of dependent steps towards a goal; it runs detached unless told otherwise"
-    note = "Evidence commands of the program run as you, unconfined, in the working folder."
-    verb = verbs.add_parser("goal", help=text, description=f"{text}. {note}")
-    verb.set_defaults(operation=goal)
-    verb.add_argument("goal", metavar="GOAL", help="what the program is for, in one text")
-    verb.add_argument("--program", metavar="FILE", help="the program.v3, which you write; - reads standard input")
-    verb.add_argument(
-        "--cwd", "--add-dir", dest="cwd", metavar="DIR", default=HERE, help="the folder to work in (default: .)"
-    )
-    verb.add_argument("--worker-pool", metavar="POOL", help="every step on this pool, by id or label")
-    verb.add_argument("--worker-model", metavar="ID", help="every step that names no model with this one")
-    verb.add_argument(
-        "--worker-reasoning", choices=REASONING, metavar="LEVEL", help="the level of steps that name none"
-    )
-    verb.add_argument(
-        "--concurrency", type=_number(1, MOST_CONCURRENCY), default=DEFAULT_CONCURRENCY, metavar="N",
-        help=f"at most so many steps at once (default: {DEFAULT_CONCURRENCY})",
-    )  # fmt: skip
-    verb.add_argument(
-        "--retry-attempts", type=_number(0, MOST_RETRIES), default=1, metavar="N",
-        help=f"automatic retries of a step that names none, 0 to {MOST_RETRIES} (default: 1)",
-    )  # fmt: skip
-    verb.add_argument(
-        "--isolation", choices=ISOLATIONS, default="shared",
-        help="worktree: each writing step in a git worktree of its own, merged back by its declared files",
-    )  # fmt: skip
-    verb.add_argument("--shared-tree", action="store_true", help="allow other runs to write in this working tree")
-    _add_ways(verb)
-
-
-def _add_ways(verb: argparse.ArgumentParser) -> None:
-    ways = verb.add_mutually_exclusive_group()
-    ways.add_argument("--foreground", action="store_true", help="wait here for the result; Ctrl-C stops the work")
-    ways.add_argument("--watch", action="store_true", help="follow it here; Ctrl-C leaves it running")
-    ways.add_argument("--detach", action="store_true", help="print how to follow it and return (the default)")
-    verb.add_argument("--again", action="store_true", help="start although the same goal is under way in this folder")
-    verb.add_argument("--json", action="store_true", help="print one JSON document")
-
-
-def _number(least: int, most: int) -> Any:
-    def read(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or not least <= int(text[:9]) <= most:
-            raise argparse.ArgumentTypeError(f'"{text}" is not a whole number from {least} to {most}')
-        return int(text)
-
-    return read

@@ -136,30 +136,3 @@ def _tried_of(step: Step, cwd: str, context: CommandContext) -> Iterator[dict[st
             checks.wait(10.0)
         # The logs go with the folder.
         yield from ({key: value for key, value in each.items() if key != "log"} for each in checks.results())
-
-
-def add_plan(verbs: Any) -> None:
-    """Declare `workflow plan` and its operations."""
-    text = "the rules of programs, the check of one, their JSON Schema"
-    plan = verbs.add_parser("plan", help=text, description=text)
-    choices = plan.add_subparsers(required=True, metavar="contract|validate|schema")
-    rules = choices.add_parser("contract", help="print the rules", description="Print the rules of programs.")
-    rules.set_defaults(operation=contract)
-    form = choices.add_parser(
-        "schema",
-        help="print the JSON Schema, for editors",
-        description="Print the JSON Schema of programs, for editors.",
-    )
-    form.set_defaults(operation=schema)
-    text = "check a program: every issue at once, and what it would do; starts no step"
-    check = choices.add_parser("validate", help=text, description=text)
-    check.set_defaults(operation=validate)
-    check.add_argument("--program", required=True, metavar="FILE", help="the program.v3; - reads standard input")
-    check.add_argument(
-        "--try-checks", action="store_true",
-        help="also run each command check once, as you, unconfined; exit 1 when one fails",
-    )  # fmt: skip
-    check.add_argument(
-        "--cwd", "--add-dir", dest="cwd", metavar="DIR", default=HERE, help="the folder of the work (default: .)"
-    )
-    check.add_argument("--json", action="store_true", help="print one JSON document")

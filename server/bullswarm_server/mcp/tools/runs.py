@@ -14,7 +14,7 @@ from bullswarm_core.runs.journal import Journal, RunRow
 from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.wire import iso
-from bullswarm_server.cli.runs import DAMAGE, DAMAGED, LIST_VERSION, RESULT_VERSION, damaged_document
+from bullswarm_server.cli.runs_reading import DAMAGE, DAMAGED, LIST_VERSION, RESULT_VERSION, damaged_document
 from bullswarm_server.launch import request_stop
 from bullswarm_server.mcp.arguments import RunsArguments
 from bullswarm_server.mcp.results import Document, answer, clipped, fence, fitted, path_text, without_empty
