@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_core.home import write_bytes_atomic
-from bullswarm_core.runs.three_way import MISSING, Version, decide
+from bullswarm_core.runs.three_way import MISSING, Version, as_git_sees, decide
 from bullswarm_core.runs.tree_files import BeyondLinkError, TreeFiles
 from bullswarm_core.values import dataclass, field
 from bullswarm_core.wire import to_wire
@@ -82,7 +82,7 @@ def plan_merge(
     for number, path in enumerate(files):
         origin = base.get(path, MISSING)
         try:
-            made = worker.look(path, copy_to=stage / f"{number}.theirs")
+            made = as_git_sees(worker.look(path, copy_to=stage / f"{number}.theirs"))
             if made == origin:
                 continue
             theirs[path] = made

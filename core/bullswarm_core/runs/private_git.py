@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_core.errors import BullswarmError, WorkerStartError
-from bullswarm_core.home import make_folder, write_bytes_atomic
+from bullswarm_core.home import make_folder
 from bullswarm_core.judging.git_tree import SAFE_SETTINGS, git_environment
 from bullswarm_core.runs.three_way import MISSING, Version
 from bullswarm_core.values import dataclass, field
@@ -81,18 +81,14 @@ class Repository:
     def of(cls, cwd: str, environ: Mapping[str, str]) -> Repository:
         """Find the repository around a folder. Raises GitRefusedError, with git's words, where there is no working tree."""
 
-        def say(*words: str) -> str:
-            return os.fsdecode(told(("rev-parse", *words), cwd=cwd, environ=environ)).removesuffix("\n")
-
-        top = os.path.realpath(say("--show-toplevel"))
-        common = os.path.realpath(posixpath.join(os.path.realpath(cwd), say("--git-common-dir")))
+        top, common, algorithm, prefix = _places(cwd, environ)
         said = ask(("config", "-z", "--get-regexp", _TAKEN_OVER), cwd=cwd, environ=environ)
         rows = (row.partition("\n") for row in os.fsdecode(said.stdout).split("\0") if row)
         return cls(
-            top=top,
-            prefix=say("--show-prefix"),
-            common=common,
-            algorithm=say("--show-object-format"),
+            top=os.path.realpath(top),
+            prefix=prefix,
+            common=os.path.realpath(posixpath.join(os.path.realpath(cwd), common)),
+            algorithm=algorithm,
             settings=tuple(f"{key}={value}" for key, _, value in rows),
         )
 
@@ -124,17 +120,19 @@ class PrivateGit:
     mark: str = ""
 
     def make(self) -> None:
-        """Make the repository folder. Raises StorageError."""
+        """Make the repository folder. Raises StorageError, OSError."""
         for name in ("objects", "refs", "info"):
             make_folder(self.folder / name)
         versioned = self.repository.algorithm != "sha1"
         config = f"[core]\n\trepositoryformatversion = {int(versioned)}\n\tbare = false\n"
         if versioned:
             config += f"[extensions]\n\tobjectformat = {self.repository.algorithm}\n"
-        write_bytes_atomic(self.folder / "config", config.encode())
-        write_bytes_atomic(self.folder / "info/attributes", _ATTRIBUTES)
-        write_bytes_atomic(self.folder / "info/exclude", _excludes(self.repository))
-        write_bytes_atomic(self.folder / "HEAD", b"ref: refs/heads/none\n")
+        files = {
+            "config": config.encode(), "info/attributes": _ATTRIBUTES, "info/exclude": _excludes(self.repository),
+            "HEAD": b"ref: refs/heads/none\n",
+        }  # fmt: skip
+        for name, data in files.items():
+            (self.folder / name).write_bytes(data)
 
     def said(self, *words: str, input: bytes | None = None) -> bytes:  # noqa: A002
         """Run a plumbing command and return what it says. Raises GitRefusedError when it fails."""
@@ -195,6 +193,19 @@ def versions(listing: bytes) -> dict[str, Version]:
 def version_of(found: Mapping[str, Version], path: str) -> Version:
     """Return what an index holds at a path: nothing, where it has no entry."""
     return found.get(path, MISSING)
+
+
+def _places(cwd: str, environ: Mapping[str, str]) -> tuple[str, str, str, str]:
+    """Return the working tree, the common folder, the hash algorithm and the prefix, as git tells them."""
+    words = ("--show-toplevel", "--git-common-dir", "--show-object-format", "--show-prefix")
+
+    def say(*asked: str) -> str:
+        return os.fsdecode(told(("rev-parse", *asked), cwd=cwd, environ=environ)).removesuffix("\n")
+
+    lines = say(*words).split("\n")
+    if len(lines) != len(words):  # a name with a line end in it
+        lines = [say(word) for word in words]
+    return lines[0], lines[1], lines[2], lines[3]
 
 
 def _excludes(repository: Repository) -> bytes:

@@ -30,6 +30,11 @@ class Version:
 MISSING = Version()
 
 
+def as_git_sees(version: Version) -> Version:
+    """Return what stands at a file's path for git: where a folder is, no file is."""
+    return MISSING if version.kind == "folder" else version
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """``keep`` leaves the file alone, ``take`` makes it the worker's, ``blend`` makes it a file of both sides.

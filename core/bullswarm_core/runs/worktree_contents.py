@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bullswarm_core.judging.fingerprint import BUILD_NAMES, BUILD_SUFFIXES, CACHE_NAMES, CACHE_SUFFIXES
 from bullswarm_core.runs.private_git import PrivateGit, Repository, versions
-from bullswarm_core.runs.three_way import MISSING, Version
+from bullswarm_core.runs.three_way import MISSING, Version, as_git_sees
 from bullswarm_core.runs.tree_files import TreeFiles
 from bullswarm_core.values import dataclass, replace
 
@@ -60,7 +60,7 @@ def _candidates(git: PrivateGit) -> Iterable[str]:
 
 
 def _is_known(path: str, files: TreeFiles, origin: Mapping[str, Version], merged: Mapping[str, Version]) -> bool:
-    now = files.look(path)
+    now = as_git_sees(files.look(path))
     return now == origin.get(path, MISSING) or (path in merged and now == merged[path])
 
 

@@ -29,6 +29,7 @@ from bullswarm_core.wire import to_wire
 from bullswarm_core.workers.spawn import MARKER, kill_orphans
 
 _STATE = ".state"
+_RECORD = "worktree.json"
 # A merge takes milliseconds, a worktree of a large tree some seconds.
 _LOCK_SEC = 120.0
 
@@ -74,8 +75,9 @@ class Worktree:
             self._refuse_another(record)
             return
         # Whatever is there was cut short before any worker saw it.
-        kill_orphans({"attempt": self._mark})
-        self._discard(record)
+        if record or self._state.exists():
+            kill_orphans({"attempt": self._mark})
+            self._discard(record)
         try:
             repository = Repository.of(cwd, self.environ)
             with self._locked(repository.common):
@@ -130,8 +132,10 @@ class Worktree:
         record = self._record()
         if self.left():
             return False
-        if record:
-            self._write(record | {"state": "removing"})
+        # What can't be deleted now is deleted by a later call: the record says that nothing of it is needed.
+        with contextlib.suppress(OSError, StorageError):
+            if record:
+                self._write(record | {"state": "removing"})
             self._discard(record)
         return not os.path.lexists(self.path)
 
@@ -145,20 +149,20 @@ class Worktree:
 
     def _record(self) -> dict[str, Any]:
         try:
-            record = read_json(self._state / "worktree.json", default={})
+            record = read_json(self._state / _RECORD, default={})
         except StateError:
             return {"state": "unreadable"}
         return record if isinstance(record, dict) else {"state": "unreadable"}
 
     def _write(self, record: Mapping[str, Any]) -> None:
-        write_json(self._state / "worktree.json", record)
+        write_json(self._state / _RECORD, record)
 
     def _repository(self, record: Mapping[str, Any]) -> Repository:
         try:
             return Repository.from_json(record["repository"])
         except (KeyError, TypeError) as error:
             raise StateError(
-                f"{self._state / 'worktree.json'} does not tell what {self.path} was made of",
+                f"{self._state / _RECORD} does not tell what {self.path} was made of",
                 hint="take what you need from the worktree yourself",
             ) from error
 
@@ -266,11 +270,13 @@ class Worktree:
         shutil.rmtree(self.path, ignore_errors=True)
         if os.path.lexists(self.path):
             return
-        if admin is not None and _is_of(admin, self.path):
-            shutil.rmtree(admin, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                Path(admin).parent.rmdir()
-        shutil.rmtree(self._state, ignore_errors=True)
+        if admin is not None:
+            if _is_of(admin, self.path):
+                _delete(Path(admin), last="gitdir")
+            for folder in (Path(admin), Path(admin).parent):
+                with contextlib.suppress(OSError):  # another worktree's, by now, or the place of others
+                    folder.rmdir()
+        _delete(self._state, last=_RECORD)
 
 
 def worktrees(run_folder: Path, environ: Mapping[str, str] = os.environ) -> Iterator[Worktree]:
@@ -300,6 +306,16 @@ def remove_spent(
 def merged_to_json(merged: Merged) -> dict[str, Any]:
     """Return what the verdict tells of a worktree."""
     return dict(to_wire(merged))
+
+
+def _delete(folder: Path, *, last: str) -> None:
+    """Delete a folder, and in it last the file that tells what it is: one that was cut short is still known."""
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+        elif entry.name != last:
+            entry.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _log_of(admin: str) -> str:

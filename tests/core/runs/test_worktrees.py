@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -195,8 +196,8 @@ def test_repositories_inside_are_left_out_and_submodules_are_refused(tmp_path: P
         "nested/n.txt lies in another repository (nested/), which a worktree would not hold; leave --isolation out"
     ]
     git(project, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(project / "nested"), "module")
-    (told,) = obstacles(str(project), ["a.txt"], home=tmp_path / "state", environ=os.environ)
-    assert told.startswith("the submodules module are checked out")
+    (submodule,) = obstacles(str(project), ["a.txt"], home=tmp_path / "state", environ=os.environ)
+    assert submodule.startswith("the submodules module are checked out")
 
 
 def test_a_merge_in_progress_is_taken_as_the_files_are(tmp_path: Path) -> None:
@@ -238,7 +239,7 @@ def test_what_stands_in_the_way_is_told_before_anything_is_made(tmp_path: Path, 
     assert "own state" in own
 
 
-LOST = {
+LOST: dict[str, Callable[[Path], object]] = {
     "an untracked file": lambda tree: write(tree, "x.txt", b"x"),
     "an edit": lambda tree: write(tree, "a.txt", b"x"),
     "a deletion": lambda tree: (tree / "a.txt").unlink(),
