@@ -148,6 +148,7 @@ def _pool(
     refusals: Mapping[str, PlanRefusal],
 ) -> Pool:
     connector = profile.connector
+    reading = reading.of(profile.billing)
     subscription = settings.subscriptions.get(profile.id)
     declared = subscription.quota_window if subscription else None
     pacing = declared or connector.quota_window

@@ -17,7 +17,7 @@ from bullswarm_core.connector import Connector, Meter, ModelProfile, PoolProfile
 from bullswarm_core.errors import UnknownNameError
 from bullswarm_core.home import Home, write_json
 from bullswarm_core.labels import Labels
-from bullswarm_core.pools import EFFORTS, Inflight, Rung, Window
+from bullswarm_core.pools import EFFORTS, Billing, Inflight, Rung, Window
 from bullswarm_core.quota.readings import Reading, write_reading
 from bullswarm_core.quota.supposed import parse_meters
 from bullswarm_core.routing import Request, decide
@@ -136,6 +136,28 @@ def test_meters_are_read_from_the_home_and_a_damaged_one_is_named(tmp_path: Path
     assert codex.inflight == inflight["codex"]
     assert echo.windows == ()
     assert echo.meter_error
+
+
+@pytest.mark.parametrize(
+    ("read_under", "paid_by", "counts"),
+    [
+        ("subscription", "subscription", True),
+        ("api-key", "api-key", True),
+        # The plan is used up, and its person works by a key that they allowed: the plan's week holds no key back.
+        ("subscription", "api-key", False),
+        ("api-key", "subscription", False),
+        (None, "api-key", True),
+        ("subscription", "unknown", True),
+    ],
+)
+def test_the_windows_of_a_plan_hold_back_its_own_sign_in_alone(
+    tmp_path: Path, read_under: str | None, paid_by: Billing, counts: bool
+) -> None:
+    home, week = Home(tmp_path), Window("weekly", 100.0, NOW + timedelta(days=2), captured_at=NOW)
+    write_reading(home, "codex", (week,), captured_at=NOW, overage=True, billing=read_under)
+    (pool,) = current_pools(home, [replace(PROFILE, billing=paid_by)], Settings(), now=NOW)
+    assert [window.used_pct for window in pool.windows] == ([100.0] if counts else [])
+    assert pool.overage is (True if counts else None)
 
 
 def test_a_supposed_meter_replaces_what_was_read_by_id_or_label() -> None:

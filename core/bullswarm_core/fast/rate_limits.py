@@ -13,6 +13,8 @@ SCHEMA_VERSION = "bullswarm.meter.v1"
 # The names in the status line's JSON (measured, 2.1.332), our kinds, and the windows' lengths in seconds.
 _WINDOWS = (("five_hour", "5h", 5 * 3600), ("seven_day", "weekly", 7 * 86400))
 READ_BY = "status line"
+BILLING = "subscription"
+"""Claude Code tells limits of a plan alone: work by an API key has none."""
 REFRESH_SEC = 60.0
 # The same reset is told with a second more or less from one answer to the next.
 _SAME_RESET_SEC = 120.0
@@ -64,6 +66,7 @@ def merged_meter(meter: object, told: list[dict[str, Any]], *, pool: str, now: f
         "pool": pool,
         "capturedAt": iso_of(now),
         "readBy": READ_BY,
+        "billing": BILLING,
         "windows": [*newer, *(_dated(entry, document.get("capturedAt")) for entry in others)],
     }
 

@@ -2,7 +2,8 @@
 
 A meter file is ``meters/<pool>.json`` (design D5): ``{schemaVersion, pool, capturedAt, windows: [{kind, usedPct, resetsAt,
 lengthSec, scope, source, resetSource, capturedAt, unstable}], refusal}``, and where it is known ``checkedAt`` (when a source
-last told all of it), ``readBy``, ``plan`` and ``overage``. Reading one never fails: what cannot be understood is no reading.
+last told all of it), ``readBy``, ``plan``, ``overage`` and ``billing``. Reading one never fails: what cannot be understood is
+no reading.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class Reading:
     """What is known of a pool's quota. ``problem`` says why something in the meter file could not be used.
 
     ``checked_at`` is when a source last told all windows at once, ``read_by`` which one told the newest; ``overage`` True says
-    that work beyond the included quota would be billed. ``hold`` is the last attempt to read the meter, if it failed. A
+    that work beyond the included quota would be billed, ``billing`` how the sign-in was paid whose windows these are
+    (``subscription`` or ``api-key``). ``hold`` is the last attempt to read the meter, if it failed. A
     ``refusal`` stands among the windows, too, as newer than all of them: who stores a reading that refutes it takes it out.
     """
 
@@ -81,6 +83,7 @@ class Reading:
     read_by: str | None = None
     plan: str | None = None
     overage: bool | None = None
+    billing: str | None = None
     hold: Hold | None = None
     refusal: Refusal | None = None
 
@@ -89,6 +92,14 @@ class Reading:
         """Why the reading is not what it could be: the last attempt to renew it failed, or a file is damaged."""
         told = [self.hold.reason if self.hold else None, self.problem]
         return "; ".join(text for text in told if text) or None
+
+    def of(self, billing: str) -> Reading:
+        """Return what of it counts for a sign-in that is paid by ``billing``.
+
+        Nothing where it is known to be of one that is paid otherwise: a plan's windows hold no API key back.
+        """
+        kinds = {self.billing, billing}
+        return Reading(problem=self.problem, hold=self.hold) if kinds == {"subscription", "api-key"} else self
 
     def held_until(self, now: datetime) -> datetime | None:
         """When the meter may be asked again after a failure; None when it may be now."""
@@ -149,6 +160,7 @@ def reading_from(document: Any, *, now: datetime) -> Reading:
         read_by=_text(document.get("readBy")),
         plan=_text(document.get("plan")),
         overage=overage if isinstance(overage, bool) else None,
+        billing=_text(document.get("billing")),
         refusal=refusal,
     )
 
@@ -171,6 +183,7 @@ def write_reading(
     read_by: str | None = None,
     plan: str | None = None,
     overage: bool | None = None,
+    billing: str | None = None,
 ) -> None:
     """Store a reading as the pool's last one; a reading without a refusal replaces an earlier refusal, too.
 
@@ -179,6 +192,7 @@ def write_reading(
     """
     told = {
         "checkedAt": None if checked_at is None else iso(checked_at), "readBy": read_by, "plan": plan, "overage": overage,
+        "billing": billing,
     }  # fmt: skip
     write_json(
         home.meter_file(pool_id),
@@ -209,6 +223,7 @@ def record_refusal(home: Home, pool_id: str, refusal: Refusal, *, now: datetime)
             read_by=known.read_by,
             plan=known.plan,
             overage=known.overage,
+            billing=known.billing,
         )
 
 

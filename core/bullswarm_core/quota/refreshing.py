@@ -109,7 +109,7 @@ class Refresher:
                 # Nothing left this machine: whoever mends the sign-in or an address need not wait for the vendor's sake.
                 note_poll(self.home, identity, now=asked_before)
             return self._hold(profile, error)
-        keep(self.home, profile.id, (observation,), now=self.now(), whole=True)
+        keep(self.home, profile.id, (observation,), now=self.now(), whole=True, billing=profile.billing)
         clear_hold(self.home, profile.id)
         return Outcome(profile.id, "live")
 
@@ -133,7 +133,7 @@ class Refresher:
         told = [item for item in found if isinstance(item, Observation)]
         now = self.now()
         sound = [item for item in told if _aware(item.captured_at) - now <= CLOCK_TOLERANCE]
-        keep(self.home, profile.id, sound, now=now)
+        keep(self.home, profile.id, sound, now=now, billing=profile.billing)
         if len(told) < len(found):
             return f"{profile.connector.display_name}'s reader gave no reading"
         return ""
@@ -160,10 +160,19 @@ class Refresher:
         return _failed(profile.id, hold)
 
 
-def keep(home: Home, pool_id: str, observations: Iterable[Observation], *, now: datetime, whole: bool = False) -> None:
+def keep(
+    home: Home,
+    pool_id: str,
+    observations: Iterable[Observation],
+    *,
+    now: datetime,
+    whole: bool = False,
+    billing: str | None = None,
+) -> None:
     """Store what sources told of a pool, window by window, and add it to the pool's history.
 
-    ``whole`` says that each told all windows of the account. Raises StorageError when the disk refuses, LockTimeoutError when
+    ``whole`` says that each told all windows of the account, ``billing`` how its sign-in is paid; what was known of one that
+    is paid otherwise goes. Raises StorageError when the disk refuses, LockTimeoutError when
     another process rewrites the file for seconds.
     """
     told = sorted((_stamped(item, now) for item in observations), key=lambda item: item.captured_at)
@@ -171,6 +180,8 @@ def keep(home: Home, pool_id: str, observations: Iterable[Observation], *, now: 
         return
     with meter_lock(home, pool_id):
         known = load_reading(home, pool_id, now=now)
+        if billing is not None:
+            known = replace(known.of(billing), billing=billing)
         reading = after(known, told, now=now, whole=whole)
         if whole or _changed(known, reading):
             write_reading(
@@ -183,6 +194,7 @@ def keep(home: Home, pool_id: str, observations: Iterable[Observation], *, now: 
                 read_by=reading.read_by,
                 plan=reading.plan,
                 overage=reading.overage,
+                billing=reading.billing,
             )
     _add_to_history(home, pool_id, known, told, now)
 

@@ -40,6 +40,6 @@ def keep_attempt_reading(
         return
     if isinstance(found, Observation) and found.windows:
         try:
-            keep(home, profile.id, (found,), now=now)
+            keep(home, profile.id, (found,), now=now, billing=profile.billing)
         except (BullswarmError, OSError):
             return

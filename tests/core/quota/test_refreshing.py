@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,17 @@ def test_a_question_that_was_never_sent_makes_nobody_wait_for_the_vendor(
     assert turn.refresh(broken, force=True).step == "failed"
     clock.now += timedelta(seconds=20)
     assert turn.refresh(mended, force=True).step == "live" and len(vendor.asked) == 2
+
+
+def test_a_reading_of_another_way_to_pay_takes_nothing_over(home: Home, clock: Clock, vendor: Endpoint) -> None:
+    turn, pool = refresher(home, clock), profile(vendor.url)
+    vendor.tells({"5h": 100, "weekly": 40})
+    turn.refresh(replace(pool, billing="subscription"))
+    clock.now += 6 * MINUTE
+    vendor.tells({"weekly": 7})
+    turn.refresh(replace(pool, billing="api-key"))
+    assert used(home, clock) == {"weekly": 7}
+    assert load_reading(home, "fake", now=clock.now).billing == "api-key"
 
 
 def test_a_full_window_that_the_vendor_closed_early_keeps_nobody_out_after_the_second_answer(
