@@ -41,6 +41,24 @@ class Scene:
     now: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Widths in cells, the same for every step."""
+
+    name: int
+    pool: int
+
+
+def _columns(scene: Scene, terminal: Terminal) -> Columns:
+    narrow = terminal.width < _NARROW
+    attempts = [step.running or step.current for step in scene.state.steps.values()]
+    pools = {scene.labels.shown(attempt.picked.pool) for attempt in attempts if attempt is not None}
+    return Columns(
+        name=min(max(cells(name) for name in scene.state.steps), 14 if narrow else 28),
+        pool=min(max((cells(one_line(pool)) for pool in pools), default=0), 10 if narrow else 18),
+    )
+
+
 def live_lines(scene: Scene, terminal: Terminal, *, foot: str) -> list[str]:
     """Return a frame of at most as many lines as the terminal has, none wider than it."""
     head = _head(scene, terminal)
@@ -69,76 +87,88 @@ def _head(scene: Scene, terminal: Terminal) -> list[str]:
     return [terminal.clipped(title, terminal.width), terminal.clipped(" · ".join(parts), terminal.width), ""]
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes of one phase that stand together; ``title`` is their heading, or empty for none.
+
+    One of which nothing is to be seen but that it is done, or still to come, can be a line of its own.
+    """
+
+    title: str
+    names: Sequence[str]
+    quiet_status: str | None
+
+    def height(self, *, folded: bool) -> int:
+        """How many lines the group takes."""
+        return 1 if folded and self.quiet_status else len(self.names) + bool(self.title)
+
+
 def _body(scene: Scene, terminal: Terminal, room: int) -> list[str]:
     """Draw everything, or, where that is too much, quiet phases in a line each; or at last what matters most."""
-    groups = _groups(scene)
-    headed = len(groups) > 1
-
-    def drawn(*, folded: bool) -> list[str]:
-        lines = (_phase(scene, terminal, phase, names, folded=folded, headed=headed) for phase, names in groups)
-        return [line for part in lines for line in part]
-
-    full = drawn(folded=False)
-    if len(full) <= room:
-        return full
-    folded = drawn(folded=True)
-    if len(folded) <= room:
-        return folded
-    urgent = [name for _, names in groups for name in names if not _is_quiet(scene.known[name])]
-    kept = [_node(scene, terminal, name) for name in urgent][: max(0, room - 1)]
+    groups, columns = _groups(scene), _columns(scene, terminal)
+    for folded in (False, True):
+        if sum(group.height(folded=folded) for group in groups) <= room:
+            return [line for group in groups for line in _group(scene, terminal, columns, group, folded=folded)]
+    loud = [name for group in groups for name in group.names if not _is_quiet(scene.known[name])]
+    # What is only blocked comes last: nobody can do anything about it but about what blocks it.
+    loud.sort(key=lambda name: scene.known[name] == "blocked")
+    kept = [_node(scene, terminal, columns, name) for name in loud[: max(0, room - 1)]]
     left = len(scene.state.plan.order) - len(kept)
     return [*kept, terminal.style.faint(terminal.clipped(f"  and {left} more", terminal.width))]
 
 
-def _groups(scene: Scene) -> list[tuple[str | None, list[str]]]:
+def _groups(scene: Scene) -> list[Group]:
     phases = phases_of(scene.state.program, scene.state.plan)
-    groups: list[tuple[str | None, list[str]]] = []
+    found: list[tuple[str | None, list[str]]] = []
     for name in phased_order(scene.state.plan, phases):
-        if not groups or groups[-1][0] != phases[name]:
-            groups.append((phases[name], []))
-        groups[-1][1].append(name)
-    return groups
+        if not found or found[-1][0] != phases[name]:
+            found.append((phases[name], []))
+        found[-1][1].append(name)
+    unnamed = "no phase" if len(found) > 1 else ""
+    return [Group(one_line(phase) if phase else unnamed, names, _quiet_status(scene, names)) for phase, names in found]
+
+
+def _quiet_status(scene: Scene, names: Sequence[str]) -> str | None:
+    """Return the one status of several nodes of which there is nothing to tell, or None."""
+    statuses = {scene.known[name] for name in names}
+    only = next(iter(statuses))
+    return only if len(names) > 1 and len(statuses) == 1 and _is_quiet(only) else None
 
 
 def _is_quiet(status: str) -> bool:
     return status in OVER or status == "pending"
 
 
-def _phase(
-    scene: Scene, terminal: Terminal, phase: str | None, names: Sequence[str], *, folded: bool, headed: bool
-) -> list[str]:
-    statuses = {scene.known[name] for name in names}
-    title = one_line(phase) if phase else "no phase" if headed else "steps"
-    if folded and len(names) > 1 and len(statuses) == 1 and _is_quiet(next(iter(statuses))):
-        status = next(iter(statuses))
-        pieces = [(f" {title} · {len(names)} {status}", terminal.style.faint)]
-        return [mark_of(status, terminal) + _fitted(pieces, terminal, terminal.width - 1)]
-    heading = [terminal.style.faint(terminal.clipped(title, terminal.width))] if phase or headed else []
-    return [*heading, *(_node(scene, terminal, name) for name in names)]
+def _group(scene: Scene, terminal: Terminal, columns: Columns, group: Group, *, folded: bool) -> list[str]:
+    if folded and group.quiet_status:
+        words = f" {group.title or 'steps'} · {len(group.names)} {group.quiet_status}"
+        return [
+            mark_of(group.quiet_status, terminal)
+            + _fitted([(words, terminal.style.faint)], terminal, terminal.width - 1)
+        ]
+    heading = [terminal.style.faint(terminal.clipped(group.title, terminal.width))] if group.title else []
+    return [*heading, *(_node(scene, terminal, columns, name) for name in group.names)]
 
 
-def _node(scene: Scene, terminal: Terminal, name: str) -> str:
+def _node(scene: Scene, terminal: Terminal, columns: Columns, name: str) -> str:
     status = scene.known[name]
     width = min(terminal.width, _WIDEST) - 2
     if name in scene.state.steps:
-        pieces = _step(scene, terminal, scene.state.steps[name], status)
+        pieces = _step(scene, terminal, columns, scene.state.steps[name], status)
     else:
         pieces = [(words_of(scene.state, name, status, labels=scene.labels), str)]
     return f"{mark_of(status, terminal)} {_fitted(pieces, terminal, width)}".rstrip()
 
 
-def _step(scene: Scene, terminal: Terminal, step: StepState, status: NodeStatus) -> list[Piece]:
-    narrow, faint = terminal.width < _NARROW, terminal.style.faint
-    longest = max(cells(name) for name in scene.state.steps)
-    name = terminal.padded(step.id, min(longest, 14 if narrow else 28))
+def _step(scene: Scene, terminal: Terminal, columns: Columns, step: StepState, status: NodeStatus) -> list[Piece]:
+    faint = terminal.style.faint
+    name = terminal.padded(step.id, columns.name)
     attempt = step.running or step.current
     if attempt is None:
         waits = [other for other in scene.state.plan.waits[step.id] if scene.known[other] not in OVER]
         word = status if status != "pending" else f"waits for {', '.join(waits)}" if waits else "next"
         return [(name, faint), (f" {word}", faint)]
-    pools = [scene.labels.shown(other.current.picked.pool) for other in scene.state.steps.values() if other.current]
-    shown_pool = one_line(scene.labels.shown(attempt.picked.pool))
-    pool = terminal.padded(shown_pool, min(max(map(cells, [*pools, shown_pool])), 10 if narrow else 18))
+    pool = terminal.padded(one_line(scene.labels.shown(attempt.picked.pool)), columns.pool)
     if attempt.running:
         life = scene.lives.get(step.id)
         return [(f"{name} {pool} ", str), *_clock(scene, terminal, step, life), *_activity(scene, terminal, life)]
