@@ -7,7 +7,17 @@ from datetime import datetime
 from typing import Any, Literal
 
 from bullswarm_core.pools import LANES, Effort, Inflight, Lane, Pool, Rate, Rung, Window, WindowKind
-from bullswarm_core.quota.windows import MINUTE, is_current, is_unanchored, pacing_window, readings, spent, spent_window
+from bullswarm_core.quota.windows import (
+    DEFAULT_MODEL,
+    MINUTE,
+    Readings,
+    is_current,
+    is_unanchored,
+    pacing_window,
+    readings,
+    spent,
+    spent_window,
+)
 from bullswarm_core.routing.billing import billing_held
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import Candidate, iso
@@ -27,7 +37,8 @@ class PoolOverview:
     """One pool now: ``row`` holds its numbers without a candidate, ``pacing`` its pacing window, ``spent`` the spent
     window that keeps it out longest.
 
-    ``free_models`` maps each tier with a free model to that model (None: the CLI's default).
+    ``free_models`` maps each tier with a free model to that model (None: the CLI's default). ``model_limits`` are the windows
+    that hold one model alone.
     """
 
     pool: Pool
@@ -37,6 +48,7 @@ class PoolOverview:
     pacing: Window | None
     spent: Window | None
     free_models: Mapping[Effort, str | None]
+    model_limits: tuple[Window, ...] = ()
 
     @property
     def lanes(self) -> tuple[Lane, ...]:
@@ -114,7 +126,13 @@ def overview(pool: Pool, *, now: datetime, context: RoutingContext = _NO_CONTEXT
         pacing=pacing_window(current, pool.pacing),
         spent=used_up,
         free_models=free,
+        model_limits=_model_limits(current),
     )
+
+
+def _model_limits(current: Readings) -> tuple[Window, ...]:
+    scoped = [window for (_, scope), window in current.items() if scope is not None and scope != DEFAULT_MODEL]
+    return tuple(sorted(scoped, key=lambda window: (window.scope or "", window.kind)))
 
 
 def _state(pool: Pool, row: Candidate, used_up: Window | None) -> PoolState:

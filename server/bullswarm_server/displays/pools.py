@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from bullswarm_core.pools import EFFORTS, Rate
-from bullswarm_core.quota.windows import CLOCK_TOLERANCE, MINUTE
+from bullswarm_core.pools import EFFORTS, Rate, Window
+from bullswarm_core.quota.windows import CLOCK_TOLERANCE, MINUTE, spent
 from bullswarm_core.routing.billing import grant_command
 from bullswarm_core.routing.overview import PoolOverview
 from bullswarm_core.routing.text import duration, number
@@ -31,6 +32,7 @@ def _columns(item: PoolOverview, style: Style) -> str:
         f"inflight={item.row.inflight}",
         *_five_hour(item),
         *_daily(item),
+        *_models(item),
         *_free(item),
         _state(item, style),
         *_provenance(item),
@@ -79,6 +81,30 @@ def _five_hour(item: PoolOverview) -> list[str]:
 def _daily(item: PoolOverview) -> list[str]:
     row = item.row
     return _protecting("daily", row.daily_used_pct, row.forecast_daily_pct, row.daily_elapsed_pct)
+
+
+def _models(item: PoolOverview) -> list[str]:
+    """What is used of the limits that hold one model alone; a spent one with its return."""
+    columns = []
+    for window in item.model_limits:
+        columns.append(f"{window.kind}({model_of(window)})={number(window.used_pct or 0.0)}%")
+        if is_spent_model(window, item.now):
+            columns.append(f"(spent{_resets_in(window, item.now)})")
+    return columns
+
+
+def model_of(window: Window) -> str:
+    """The model of a window, as one word: its vendor wrote it."""
+    return "-".join(one_line(window.scope or "").split())
+
+
+def is_spent_model(window: Window, now: datetime) -> bool:
+    """Tell whether the limit of this window's own model is used up."""
+    return spent(window, now, model=window.scope)
+
+
+def _resets_in(window: Window, now: datetime) -> str:
+    return "" if window.resets_at is None else f", resets in {duration((window.resets_at - now) / MINUTE)}"
 
 
 def _protecting(name: str, used: float | None, projected: float | None, elapsed: float | None) -> list[str]:
@@ -168,9 +194,12 @@ def _limit(item: PoolOverview) -> str:
 
 def limit_left(item: PoolOverview) -> str:
     """How long the spent window stays closed, with a space before it; nothing where nobody knows."""
-    if item.spent is None or item.spent.resets_at is None:
-        return ""
-    return f" {duration((item.spent.resets_at - item.now) / MINUTE)}"
+    return "" if item.spent is None else closed_for(item.spent, item.now)
+
+
+def closed_for(window: Window, now: datetime) -> str:
+    """How long a window stays closed, with a space before it; nothing where nobody knows."""
+    return "" if window.resets_at is None else f" {duration((window.resets_at - now) / MINUTE)}"
 
 
 def _expiring(item: PoolOverview) -> str:

@@ -16,7 +16,7 @@ from bullswarm_core.routing.billing import grant_command
 from bullswarm_core.routing.overview import PoolOverview
 from bullswarm_core.values import dataclass
 from bullswarm_server.displays.moments import local_moment
-from bullswarm_server.displays.pools import age_minutes, limit_left, trouble_text
+from bullswarm_server.displays.pools import age_minutes, closed_for, is_spent_model, limit_left, model_of, trouble_text
 from bullswarm_server.displays.terminal import Terminal, cells
 from bullswarm_server.displays.text import Style, duration, number, one_line
 
@@ -192,9 +192,14 @@ def reset_text(resets_at: datetime | None, now: datetime, width: int) -> str:
 
 def _used(gauge: Gauge, layout: Layout, terminal: Terminal) -> str:
     used, projected = gauge.used, gauge.projected
-    if layout.used < _PROJECTED or projected is None or round(projected) == round(used):
-        return f"{round(used)}%"
-    return f"{round(used)}{'→' if terminal.unicode else '>'}{round(projected)}%"
+    if layout.used < _PROJECTED or projected is None or whole(projected) == whole(used):
+        return f"{whole(used)}%"
+    return f"{whole(used)}{'→' if terminal.unicode else '>'}{whole(projected)}%"
+
+
+def whole(percent: float) -> int:
+    """Round to whole percents, halves up; what is not used up never becomes 100."""
+    return min(99, int(percent + 0.5)) if percent < BURST_BLOCK_PCT else int(percent + 0.5)
 
 
 def _protection(item: PoolOverview, layout: Layout, terminal: Terminal) -> list[tuple[str, int]]:
@@ -203,7 +208,7 @@ def _protection(item: PoolOverview, layout: Layout, terminal: Terminal) -> list[
     used, elapsed = item.row.five_hour_used_pct, item.row.five_hour_elapsed_pct
     style = terminal.style
     paint = style.bad if (used or 0.0) >= BURST_BLOCK_PCT else style.warn if item.row.near_five_hour_limit else str
-    text = "" if used is None else f"5h {round(used):>3}%"
+    text = "" if used is None else f"5h {whole(used):>3}%"
     found = [(paint(f"{text:<{layout.five_text}}"), layout.five_text)]
     if layout.five_bar:
         drawn = " " * layout.five_bar
@@ -246,6 +251,11 @@ def _words(item: PoolOverview) -> list[str]:
     if item.pacing is not None and item.pacing.source == "stale":
         age = age_minutes(item)
         words.append("stale" if age is None else f"{duration(age)} old")
+    words += [
+        f"{model_of(window)} spent{closed_for(window, item.now)}"
+        for window in item.model_limits
+        if is_spent_model(window, item.now)
+    ]
     words += ["unstable"] if item.pacing is not None and item.pacing.unstable else []
     words += ["reserved"] if row.reserved else []
     words += ["overage on"] if item.pool.overage else []

@@ -17,7 +17,7 @@ from bullswarm_core.routing.overview import overview
 from bullswarm_core.values import replace
 from bullswarm_server.displays.moments import local_moment
 from bullswarm_server.displays.plot import Canvas
-from bullswarm_server.displays.pools_terminal import bar, pool_table, state_of
+from bullswarm_server.displays.pools_terminal import bar, pool_table, state_of, whole
 from bullswarm_server.displays.terminal import Terminal, cells, speaks_utf8
 from bullswarm_server.displays.text import Style
 
@@ -82,11 +82,20 @@ def test_a_bar_has_its_width_and_its_mark(used: float, elapsed: float | None, wi
         (pool("a", window("weekly", 30, 50, source="stale", captured_at=NOW - timedelta(hours=3))), "3h00m old"),
         (pool("a", window("weekly", 30, 50, source="stale", captured_at=NOW + timedelta(days=9))), "stale"),
         (pool("a", window("weekly", 30, 50, unstable=True), overage=True), "unstable, overage on"),
+        (pool("a", ending("weekly", 100, timedelta(days=2), scope="opus")), "opus spent 2d00h"),
+        (pool("a", ending("weekly", 99, timedelta(days=2), scope="opus")), "ready"),
     ],
 )
 def test_the_state_in_a_few_words(one: Pool, state: str) -> None:
     assert state_of(overview(one, now=NOW), PLAIN)[0] == state
     assert line(one).endswith(state)
+
+
+@pytest.mark.parametrize(
+    ("percent", "shown"), [(0, 0), (0.4, 0), (8.5, 9), (9.5, 10), (99.4, 99), (99.96, 99), (100, 100), (130.5, 131)]
+)
+def test_whole_percents_round_halves_up_and_never_up_to_a_full_window(percent: float, shown: int) -> None:
+    assert whole(percent) == shown
 
 
 def test_a_reserve_that_is_reached_is_told() -> None:

@@ -110,6 +110,12 @@ def test_the_seed_lines_of_labels_and_free_models() -> None:
         (pool("a", window("weekly", 27, 54, captured_at=NOW + timedelta(days=9))), " surplus=27 inflight=0 ready "),
         (pool("a", window("weekly", 27, 54, unstable=True), overage=True), " ready unstable overage=on"),
         (pool("a", billing="api-key", billing_granted=True), " ready billing=api-key"),
+        (pool("a", window("weekly", 80, 50, scope="opus")), " surplus=- inflight=0 weekly(opus)=80% ready "),
+        (
+            pool("a", ending("weekly", 100, timedelta(hours=60), scope="GPT 9\x1b[2J")),
+            " weekly(GPT-9)=100% (spent, resets in 2d12h) ready ",
+        ),
+        (pool("a", window("5h", 100, None, scope="opus")), " 5h(opus)=100% (spent) ready "),
         (
             pool("a", billing="api-key"),
             " BILLING-GATED (to allow it: bullswarm strategy set-provider a --allow-billing on) billing=api-key",
