@@ -26,6 +26,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "label": ("label", "show, set or clear the display label of a pool"),
     "workflow": ("workflow", "run a program of dependent steps, and steer it"),
     "runs": ("runs", "list, show, read, wait for, steer, stop or delete what was started"),
+    "dashboard": ("dashboard", "what needs you, what runs, and the pools, on a whole terminal"),
     "assignments": ("assignments", "what is in flight now, across every bullswarm process"),
     "strategy": ("strategy", "what you decided: pools on or off, rungs, assignments, subscriptions"),
     "integrate": ("integrate", "set up Claude Code, Codex, OpenCode and Grok to call bullswarm"),
@@ -55,6 +56,7 @@ def help_text() -> str:
         "runs that agent's CLI, judges what it left behind, and prints one verdict.",
         "",
         "usage: bullswarm <verb> [options]        bullswarm <verb> --help for the options of one",
+        "       bullswarm alone opens the dashboard on a terminal, once `bullswarm setup` has recorded your choices",
         "",
     ]
     lines += [f"  {verb.ljust(width)}  {line}" for verb, (_, line) in VERBS.items()]
@@ -101,6 +103,8 @@ def _answer(words: list[str]) -> int:
     if sys.platform == "win32":
         sys.stderr.write("bullswarm: Windows is not supported · run it inside WSL\n")
         return EXIT_USAGE
+    if not words and _may_open_dashboard():
+        words = ["dashboard"]
     if not words or words[0] in ("--help", "-h", "help"):
         sys.stdout.write(help_text() + "\n")
         return 0
@@ -117,6 +121,17 @@ def _answer(words: list[str]) -> int:
 
         return serve(words[1:], out=sys.stdout, err=sys.stderr)
     return dispatch(words, environ=os.environ, out=sys.stdout, err=sys.stderr)
+
+
+def _may_open_dashboard() -> bool:
+    """Whether somebody who set bullswarm up sits at a terminal that can be drawn on."""
+    if not (sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    if os.environ.get("TERM", "") in ("", "dumb"):
+        return False
+    from bullswarm_core.home import Home
+
+    return Home(os.environ.get("BULLSWARM_HOME") or None).state_file.is_file()
 
 
 def dispatch(words: list[str], *, environ: Mapping[str, str], out: TextIO, err: TextIO) -> int:

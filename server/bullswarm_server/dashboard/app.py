@@ -1,0 +1,249 @@
+"""The dashboard itself: its pages, what it has read, and what it carries out.
+
+It reads in a thread once a second, and each page draws only the lines that changed. What a person asks for is carried out by
+the same functions as the command that is shown beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sqlite3
+import time
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from bullswarm_core.errors import BullswarmError
+from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.runs.services import utc_now
+from bullswarm_server.dashboard.actions import Action, actions_at, resume_of
+from bullswarm_server.dashboard.bars import Part
+from bullswarm_server.dashboard.follow import RunFollower, tables_of
+from bullswarm_server.dashboard.ink import Tone, safe, wants_ascii, wants_light
+from bullswarm_server.dashboard.page import Page
+from bullswarm_server.dashboard.page_pools import PoolsPage
+from bullswarm_server.dashboard.page_run import RunPage, StepPage
+from bullswarm_server.dashboard.pages import HelpPage, HomePage, RunsPage
+from bullswarm_server.dashboard.rows import Place
+from bullswarm_server.dashboard.source import PoolsLook, RunsLook, Source
+from bullswarm_server.dashboard.view_home import Need, all_needs, running_of
+from bullswarm_server.dashboard.view_step import Part as StepPart
+
+READ_SEC = 1.0
+"""The clocks on the pages show seconds."""
+POOLS_SEC = 10.0
+"""Finding every pool and its meter takes tenths of a second; their numbers change by the minute."""
+LIGHT, DARK = "textual-light", "textual-dark"
+
+
+class Dashboard(App[None]):
+    """Bullswarm on a whole terminal; ``read_sec`` None reads only on demand."""
+
+    TITLE = "bullswarm"
+    ENABLE_COMMAND_PALETTE = False
+    # What the screen's library draws by itself, in letters that every terminal has.
+    CSS = """
+    .-ascii RowList { scrollbar-size-vertical: 0; }
+    .-ascii Ask > Vertical { border: ascii $primary; }
+    .-ascii Input { border: ascii $primary; }
+    .-ascii PoolsPage #detail { border-top: ascii $panel; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("1", "go('home')", show=False),
+        Binding("2", "go('runs')", show=False),
+        Binding("3", "go('pools')", show=False),
+        Binding("question_mark,f1", "go('help')", show=False),
+        Binding("escape", "back", show=False),
+        Binding("t", "theme", show=False),
+        Binding("q,ctrl+c,ctrl+q", "quit", show=False, priority=False),
+    ]
+
+    def __init__(self, source: Source, *, read_sec: float | None = READ_SEC) -> None:
+        super().__init__()
+        self.source = source
+        self.unicode = not wants_ascii(source.environ)
+        self.runs: RunsLook | None = None
+        self.pools = PoolsLook(utc_now())
+        self.needs: Sequence[Need] = ()
+        self.said: tuple[str, Tone] = ("reading", "faint")
+        self._read_sec = read_sec
+        self._soon = asyncio.Event()
+        self._next_pools = 0.0
+        self._reading = asyncio.Lock()
+        self._tables = tables_of(source.home, source.environ)
+
+    def on_mount(self) -> None:
+        """Open Home and begin to read."""
+        self.theme = LIGHT if wants_light(self.source.environ) else DARK
+        self.set_class(not self.unicode, "-ascii")
+        self.push_screen(HomePage())
+        if self._read_sec is not None:
+            self.run_worker(self._keep_reading(self._read_sec), group="reading")
+
+    def say(self, text: str, tone: Tone = "") -> None:
+        """Say something in the line above the keys."""
+        line = safe(text)
+        self.said = (line if self.unicode else line.encode("ascii", "replace").decode(), tone)
+        self._draw()
+
+    def summary(self) -> list[Part]:
+        """Return what stands at the right end of the upper bar: how much needs the person, and how much runs."""
+        if self.runs is None:
+            return []
+        needs, running = len(self.needs), len(running_of(self.runs))
+        found = [Part(f" {needs} need{'s' if needs == 1 else ''} you ", "warn", "1")] if needs else []
+        return [*found, Part(f" {running} running ", "faint", "1")]
+
+    def read_soon(self) -> None:
+        """Read on without waiting for the next second."""
+        self._soon.set()
+
+    async def read_now(self) -> None:
+        """Read everything that is due, and draw it."""
+        async with self._reading:
+            page = self.screen
+            try:
+                self.runs = await asyncio.to_thread(self.source.runs, whole=isinstance(page, RunsPage))
+                self.needs = all_needs(self.runs, self._folder)
+                if isinstance(page, Page):
+                    await asyncio.to_thread(page.read)
+                self._well()
+                self._draw()
+                if time.monotonic() >= self._next_pools:
+                    self._next_pools = time.monotonic() + POOLS_SEC
+                    self.pools = await asyncio.to_thread(self.source.pools)
+                    self._draw()
+            except (BullswarmError, sqlite3.Error, OSError) as error:
+                self.say(f"cannot read: {error}", "bad")
+
+    def actions_at(self, place: Place | None) -> list[Action]:
+        """Return what may be done at a place of a run that stands open."""
+        glance = self.runs.glances.get(place.run_id) if self.runs and place else None
+        if glance is None or place is None or self.runs is None:
+            return []
+        found = actions_at(
+            glance.state, place.name, glance.known, folder=self._folder(place.run_id), labels=self.runs.labels
+        )
+        resume = resume_of(glance.state, glance.status)
+        return [*found, *([resume] if resume else [])]
+
+    def open(self, place: Place) -> None:
+        """Open the page of a place."""
+        if place.kind == "pool":
+            self._tab(PoolsPage(place.name))
+            return
+        follower = RunFollower(self.source.home, place.run_id, tables=self._tables)
+        glance = self.runs.glances.get(place.run_id) if self.runs else None
+        row = next((one for one in self.runs.rows if one.run_id == place.run_id), None) if self.runs else None
+        if place.kind == "step":
+            self.open_step(follower, place.name)
+        elif (row.kind if row else glance.state.created.kind if glance else "") == "run":
+            self.open_step(follower, "run")
+        else:
+            self.open_run(follower)
+
+    def open_run(self, follower: RunFollower) -> None:
+        """Open the page of a run; one that is below the page that is open is gone back to."""
+        below = self.screen_stack[-2] if len(self.screen_stack) > 2 else None
+        if isinstance(below, RunPage) and below.follower.run_id == follower.run_id:
+            self.pop_screen()
+            return
+        self.push_screen(RunPage(RunFollower(self.source.home, follower.run_id, tables=self._tables)))
+
+    def open_step(self, follower: RunFollower, step: str, *, part: StepPart = "activity") -> None:
+        """Open the page of a step."""
+        self.push_screen(StepPage(RunFollower(self.source.home, follower.run_id, tables=self._tables), step, part=part))
+
+    def action_go(self, tab: str) -> None:
+        """Open one of the main pages."""
+        pages = {"home": HomePage, "runs": RunsPage, "pools": PoolsPage, "help": HelpPage}
+        self._tab(pages[tab]())
+
+    async def action_back(self) -> None:
+        """Go back to the page before; the words of a filter are taken away first."""
+        page = self.screen
+        if isinstance(page, RunsPage) and page.clear_filter():
+            return
+        if len(self.screen_stack) > 2:
+            self.pop_screen()
+        elif not isinstance(page, HomePage):
+            self._tab(HomePage())
+
+    def action_theme(self) -> None:
+        """Change between light and dark."""
+        self.theme = DARK if self.theme == LIGHT else LIGHT
+
+    def carry_out(self, action: Action, answer: str) -> None:
+        """Do what was agreed to, and say what came of it."""
+        if action.name == "take-over":
+            follower = RunFollower(self.source.home, action.run_id, tables=self._tables)
+            if isinstance(self.screen, StepPage) and self.screen.place.name == action.node:
+                self.screen.show_part("output")
+            else:
+                self.open_step(follower, action.node, part="output")
+            self.say(f"yours: {' · '.join(action.files)}", "good")
+            return
+        self.run_worker(self._carry_out(action, answer), group="acting")
+
+    def run_verb(self, words: list[str]) -> None:
+        """Run a verb as if it had been typed, and say what it said."""
+        self.run_worker(self._run_verb(words), group="acting")
+
+    async def _carry_out(self, action: Action, answer: str) -> None:
+        try:
+            await asyncio.to_thread(self._act, action, answer)
+            self.say(f"done: {action.command_with(answer)}", "good")
+        except (BullswarmError, sqlite3.Error, OSError) as error:
+            self.say(str(error), "bad")
+        await self.read_now()
+
+    def _act(self, action: Action, answer: str) -> None:
+        from bullswarm_server.driving import act
+        from bullswarm_server.launch import start_kernel
+
+        home, environ = self.source.home, self.source.environ
+        glance = self.runs.glances.get(action.run_id) if self.runs else None
+        if action.name == "resume" and glance is not None and glance.state.is_single:
+            start_kernel(home, action.run_id, environ=environ)
+            return
+        wish = action.wish(answer)
+        if wish is not None:
+            act(home, action.run_id, wish, environ=environ, now=utc_now())
+
+    async def _run_verb(self, words: list[str]) -> None:
+        from bullswarm_server.cli.main import dispatch
+
+        out, err = io.StringIO(), io.StringIO()
+        code = await asyncio.to_thread(dispatch, words, environ=self.source.environ, out=out, err=err)
+        said = (err.getvalue() if code else out.getvalue()).strip().splitlines()
+        self._next_pools = 0.0
+        await self.read_now()
+        self.say(said[0] if said else f"exit {code}", "bad" if code else "good")
+
+    async def _keep_reading(self, seconds: float) -> None:
+        while True:
+            self._soon.clear()
+            await self.read_now()
+            try:
+                await asyncio.wait_for(self._soon.wait(), seconds)
+            except TimeoutError:
+                continue
+
+    def _tab(self, page: Page) -> None:
+        while len(self.screen_stack) > 2:
+            self.pop_screen()
+        self.switch_screen(page)
+
+    def _draw(self) -> None:
+        if isinstance(self.screen, Page):
+            self.screen.redraw()
+
+    def _well(self) -> None:
+        if self.said[0] == "reading" or self.said[0].startswith("cannot read"):
+            self.said = ("", "")
+
+    def _folder(self, run_id: str) -> RunFolder:
+        return RunFolder.of(self.source.home, run_id)
