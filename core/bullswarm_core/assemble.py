@@ -13,7 +13,7 @@ from bullswarm_core.quota.declared import with_declared_reset
 from bullswarm_core.quota.plan_models import DEFAULT_MODEL, PlanRefusal, PlanRefusals, load_plan_refusals
 from bullswarm_core.quota.readings import Reading, load_reading
 from bullswarm_core.quota.supposed import SupposedMeter, with_supposed
-from bullswarm_core.quota.windows import has_free_name
+from bullswarm_core.quota.windows import PACING_KINDS, has_free_name
 from bullswarm_core.reasoning import level_of, levels_of
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.settings import RungChoice, Settings
@@ -21,6 +21,8 @@ from bullswarm_core.values import replace
 
 _NO_LABELS = Labels()
 _NO_READING = Reading()
+SUPPOSED = "--meter"
+"""Who told a reading that a caller supposes: no source on this machine did."""
 REFUSED_BY_PERSON = "you excluded it"
 REFUSED_ON_POOL = "you turned it off on this pool"
 
@@ -130,10 +132,14 @@ def with_supposed_meters(
     by_pool: dict[str, dict[WindowKind, Window]] = {}
     for meter in supposed:
         by_pool.setdefault(labels.resolve(meter.pool, ids), {})[meter.window.kind] = meter.window
-    return tuple(
-        replace(pool, windows=with_supposed(pool.windows, by_pool[pool.id])) if pool.id in by_pool else pool
-        for pool in pools
-    )
+    return tuple(_supposing(pool, by_pool[pool.id]) if pool.id in by_pool else pool for pool in pools)
+
+
+def _supposing(pool: Pool, supposed: Mapping[WindowKind, Window]) -> Pool:
+    """Put supposed windows in their places; the source that is told beside a pool is that of what paces it."""
+    paced = any(kind in PACING_KINDS for kind in supposed)
+    read_by = SUPPOSED if paced else pool.meter_read_by
+    return replace(pool, windows=with_supposed(pool.windows, supposed), meter_read_by=read_by)
 
 
 def _pool(

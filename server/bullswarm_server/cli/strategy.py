@@ -76,7 +76,7 @@ def _add_pool_verbs(verbs: Verbs) -> None:
     )
     verb.add_argument("pool", metavar="POOL")
     verb.add_argument("--quota-window", choices=(*QUOTA_WINDOWS, "unknown"), help="the window that paces the pool")
-    verb.add_argument("--resets-at", metavar="ISO", help="any one reset, or unknown")
+    verb.add_argument("--resets-at", metavar="ISO", help="any one reset (UTC unless it names its zone), or unknown")
     verb.add_argument("--plan", type=_name, metavar="NAME", help="its name, for you to read")
     verb.add_argument(
         "--reserve",
