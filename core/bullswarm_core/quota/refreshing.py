@@ -218,7 +218,7 @@ def after(known: Reading, told: Iterable[Observation], *, now: datetime, whole: 
             read_by=(item.read_by or known.read_by) if newest else known.read_by,
             plan=(item.plan if newest else None) or known.plan or item.plan,
             overage=known.overage if item.overage is None or not (newest or known.overage is None) else item.overage,
-            refusal=refusal_left(known.refusal, item.windows, now=now, whole=whole),
+            refusal=refusal_left(known.refusal, item.windows, now=now, whole=whole and not item.partial),
         )
     return known
 

@@ -134,6 +134,17 @@ def test_an_answer_that_could_not_be_understood_in_part_closes_no_window(
         assert used(home, clock) == {"5h": 100, "weekly": 40}
 
 
+@pytest.mark.parametrize("partial", [False, True])
+def test_an_answer_that_lacks_the_refused_window_refutes_the_refusal_only_when_it_was_understood(
+    home: Home, clock: Clock, vendor: Endpoint, partial: bool
+) -> None:
+    record_refusal(home, "fake", Refusal("5h", START, START + 3 * HOUR, "named"), now=START)
+    clock.now += 6 * MINUTE
+    vendor.tells({"weekly": 40, "partial": partial})
+    assert refresher(home, clock).refresh(profile(vendor.url)).step == "live"
+    assert (load_reading(home, "fake", now=clock.now).refusal is not None) is partial
+
+
 @pytest.mark.parametrize(
     ("headers", "pauses"),
     [
