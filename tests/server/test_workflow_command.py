@@ -165,6 +165,7 @@ def test_a_gate_waits_until_it_is_continued(site: Site) -> None:
     assert waiting.code == 1 and waiting.out.startswith("outcome: waiting\nreason: waiting for you at g\n")
     short = site.say("runs", "show", "last", "--json").document["shortId"]
     assert f"⧖ gate g waiting · look · continue: bullswarm workflow continue {short} g" in waiting.out
+    assert "next: " not in waiting.out, "to wait on leads nowhere"
     assert site.say("runs", "show", "last").code == 0
     no_kernel(site)
     before = tree(site.root)
@@ -425,3 +426,15 @@ def test_run_ids_are_taken_in_every_form(site: Site) -> None:
     done = goal(site, document({"id": "a"}), "--foreground", "--json").document
     for name in (done["runId"], done["shortId"], done["shortId"][:5], "last"):
         assert site.say("workflow", "show", name, "--json").document["runId"] == done["runId"]
+
+
+def test_of_two_same_goals_at_once_one_is_started(site: Site) -> None:
+    file = program_file(site, document({"id": "a", "prompt": "WAIT"}))
+    words = ("workflow", "goal", "the goal", "--program", str(file), "--json")
+    both = [site.start(*words) for _ in range(2)]
+    said = [process.communicate(timeout=60)[0] for process in both]
+    assert sorted(process.returncode for process in both) == [0, 2], said
+    refused, started = sorted((json.loads(text) for text in said), key=lambda each: "error" not in each)
+    assert (refused["error"], refused["shortId"]) == ("duplicate-goal", started["shortId"])
+    site.go()
+    assert site.say("workflow", "wait", started["shortId"]).code == 0

@@ -15,7 +15,8 @@ _MARKS = {
     "succeeded": "✓", "passed": "✓", "failed": "✗", "blocked": "✗", "cancelled": "✗", "running": "▶", "waiting": "⧖",
     "pending": "·",
 }  # fmt: skip
-_OVER = ("completed", "partial", "cancelled")
+# Where waiting leads somewhere: a run at rest waits for somebody instead.
+_GOING_ON = ("running", "stopping", "kernel-gone")
 # As wide as the longest name of an option, with two cells of air.
 _OPTION_WIDTH = 17
 _OPTION_NAMES = {
@@ -42,7 +43,7 @@ def result_lines(result: Mapping[str, Any], *, labels: Labels, style: Style = _P
     lines += [f"unread: {one_line(str(message))}" for message in result.get("unreadSteering") or ()]
     lines += _your_call(result, labels)
     lines.append(f"run: {run} ({commands.show(run)})")
-    if result["status"] not in _OVER:
+    if result["status"] in _GOING_ON:
         lines.append(f"next: {commands.wait(run)}")
     return lines
 
@@ -79,7 +80,7 @@ def _step(step: Mapping[str, Any], width: int, labels: Labels, style: Style) -> 
     if step.get("pool"):
         parts.append(f"[{one_line(str(step.get('poolLabel') or step['pool']))}]")
     if isinstance(step.get("wallSec"), (int, float)):
-        parts.append(f"{duration(step['wallSec'] / 60)}")
+        parts.append(_clock(step["wallSec"]))
     if step.get("attempts", 0) > 1:
         parts.append(f"{step['attempts']} tries")
     if step.get("proof"):
@@ -100,6 +101,10 @@ def _step(step: Mapping[str, Any], width: int, labels: Labels, style: Style) -> 
         yield f"{indent}changed: {', '.join(files[:_SHOWN_FILES])}{more}"
     if step.get("outFile"):
         yield f"{indent}output: {step['outFile']}"
+
+
+def _clock(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 60 else duration(seconds / 60)
 
 
 def _mark(status: str, style: Style) -> str:
@@ -123,7 +128,7 @@ def _loop(loop: Mapping[str, Any], run: str, style: Style) -> str:
 
 def _totals(totals: Mapping[str, Any], labels: Labels) -> str:
     attempts = totals.get("attempts", 0)
-    parts = [f"{attempts} attempt{'' if attempts == 1 else 's'}", duration(float(totals.get("minutes") or 0))]
+    parts = [f"{attempts} attempt{'' if attempts == 1 else 's'}", _clock(60 * float(totals.get("minutes") or 0))]
     parts += [f"{labels.shown(pool)} {entry['attempts']}" for pool, entry in (totals.get("byPool") or {}).items()]
     return f"totals: {' · '.join(parts)}"
 
