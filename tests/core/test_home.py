@@ -113,6 +113,15 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
         read_json(tmp_path / "file" / "state.json")
 
 
+def test_what_is_no_file_is_said_to_be_none_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    pipe, endless = tmp_path / "pipe.json", tmp_path / "endless.json"
+    os.mkfifo(pipe)
+    endless.symlink_to("/dev/zero")
+    for path in (pipe, endless):
+        with pytest.raises(StateError, match=r"cannot read .*it is no ordinary file"):
+            read_json(path)
+
+
 def test_a_byte_order_mark_and_half_a_surrogate_are_read_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     path.write_bytes(b'\xef\xbb\xbf{"a": "\\ud800"}')
