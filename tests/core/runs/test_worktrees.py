@@ -239,25 +239,35 @@ def test_what_stands_in_the_way_is_told_before_anything_is_made(tmp_path: Path, 
     assert "own state" in own
 
 
+def stage_and_delete(tree: Path) -> None:
+    write(tree, "x.txt", b"x")
+    git(tree, "add", "x.txt")
+    (tree / "x.txt").unlink()
+
+
+def commit(tree: Path, *, take_back: bool = False) -> None:
+    write(tree, "a.txt", b"x")
+    git(tree, "commit", "-qam", "x")
+    if take_back:
+        git(tree, "reset", "-q", "--hard", "HEAD~1")
+
+
+def point_elsewhere(tree: Path) -> None:
+    (tree / ".git").unlink()
+    write(tree, ".git", b"gitdir: /nowhere\n")
+
+
 LOST: dict[str, Callable[[Path], object]] = {
     "an untracked file": lambda tree: write(tree, "x.txt", b"x"),
     "an edit": lambda tree: write(tree, "a.txt", b"x"),
     "a deletion": lambda tree: (tree / "a.txt").unlink(),
     "a mode": lambda tree: (tree / "a.txt").chmod(0o755),
     "an ignored file": lambda tree: write(tree, "keys.secret", b"x"),
-    "a commit": lambda tree: (write(tree, "a.txt", b"x"), git(tree, "commit", "-qam", "x")),
-    "a commit that was taken back": lambda tree: (
-        write(tree, "a.txt", b"x"),
-        git(tree, "commit", "-qam", "x"),
-        git(tree, "reset", "-q", "--hard", "HEAD~1"),
-    ),
-    "something staged and gone": lambda tree: (
-        write(tree, "x.txt", b"x"),
-        git(tree, "add", "x.txt"),
-        (tree / "x.txt").unlink(),
-    ),
+    "a commit": commit,
+    "a commit that was taken back": lambda tree: commit(tree, take_back=True),
+    "something staged and gone": stage_and_delete,
     "a repository": lambda tree: repository(tree / "own", {"x": b"x"}),
-    "another .git": lambda tree: ((tree / ".git").unlink(), write(tree, ".git", b"gitdir: /nowhere\n")),
+    "another .git": point_elsewhere,
 }
 
 
