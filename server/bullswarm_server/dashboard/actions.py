@@ -26,7 +26,8 @@ class Action:
     """One thing to do, by one ``key``.
 
     ``command`` does the same when it is typed; with ``asks`` it lacks the answer to that question. ``avoid`` are pools by id
-    that a rerun is kept from. A ``take-over`` changes nothing: ``files`` are what the person goes on from.
+    that a rerun is kept from. ``single`` says that the run has but one step, which takes no wishes. A ``take-over`` changes
+    nothing: ``files`` are what the person goes on from.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Action:
     avoid: tuple[str, ...] = ()
     rounds: int | None = None
     files: tuple[str, ...] = ()
+    single: bool = False
 
     def command_with(self, answer: str) -> str:
         """Return the command with what the person answered."""
@@ -80,7 +82,7 @@ def resume_of(state: RunState, status: str) -> Action | None:
         return None
     run = state.created
     command = f"bullswarm runs resume {run.short_id}" if state.is_single else commands.resume(run.short_id)
-    return Action("resume", "u", f"resume {run.short_id}", run.run_id, "", command)
+    return Action("resume", "u", f"resume {run.short_id}", run.run_id, "", command, single=state.is_single)
 
 
 def _has_work(state: RunState) -> bool:

@@ -205,8 +205,7 @@ class Dashboard(App[None]):
         from bullswarm_server.launch import start_kernel
 
         home, environ = self.source.home, self.source.environ
-        glance = self.runs.glances.get(action.run_id) if self.runs else None
-        if action.name == "resume" and glance is not None and glance.state.is_single:
+        if action.single:
             start_kernel(home, action.run_id, environ=environ)
             return
         wish = action.wish(answer)

@@ -9,6 +9,7 @@ from textual.pilot import Pilot
 
 from bullswarm_server.dashboard.app import Dashboard
 from bullswarm_server.dashboard.page import Page
+from bullswarm_server.dashboard.rows import Place
 
 
 @dataclass(slots=True)
@@ -27,6 +28,12 @@ class Screens:
         """Press keys, and let it read what they opened."""
         await self.pilot.press(*keys)
         await self.app.workers.wait_for_complete()
+        await self.read()
+
+    async def open(self, place: Place) -> None:
+        """Open the page of a place."""
+        self.app.open(place)
+        await self.pilot.pause()
         await self.read()
 
     @property

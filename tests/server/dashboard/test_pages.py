@@ -69,8 +69,7 @@ async def test_runs_are_listed_and_filtered(look: Look, width: int, tmp_path: Pa
 @pytest.mark.parametrize("width", WIDTHS)
 async def test_a_run_shows_its_plan_by_phase_live_steps_and_its_time(look: Look, width: int, tmp_path: Path) -> None:
     async with look.open(width) as screens:
-        screens.app.open(Place("run", look.runs.running))
-        await screens.press()
+        await screens.open(Place("run", look.runs.running))
         text = screens.text
         assert isinstance(screens.page, RunPage)
         assert [text.index(word) for word in ("Look", "Build", "Check", "Timeline")] == sorted(
@@ -131,10 +130,9 @@ async def test_a_terminal_without_unicode_gets_ascii_alone(look: Look) -> None:
         for keys in ((), ("2",), ("slash",), ("escape", "escape", "3"), ("l",), ("escape", "question_mark")):
             await screens.press(*keys)
             assert screens.text.isascii(), [line for line in screens.lines if not line.isascii()]
-        screens.app.open(Place("run", look.runs.running))
-        await screens.press()
+        await screens.open(Place("run", look.runs.running))
         assert "Timeline" in screens.text and screens.text.isascii()
-        screens.app.open(Place("step", look.runs.broken, "mend"))
+        await screens.open(Place("step", look.runs.broken, "mend"))
         for keys in ((), ("tab",), ("tab",), ("tab",), ("a",)):
             await screens.press(*keys)
             assert screens.text.isascii(), [line for line in screens.lines if not line.isascii()]
