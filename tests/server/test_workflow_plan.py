@@ -153,6 +153,9 @@ def test_isolation_needs_a_repository_and_files_that_git_keeps(site: Site) -> No
     ignored, undeclared = issues(site, program, "--isolation", "worktree")
     assert ignored.startswith("step a declares x.log, which git ignores")
     assert undeclared.startswith("step b writes and declares no files")
+    (site.project / "link").symlink_to(".git")
+    (behind,) = issues(site, document({"id": "a", "lane": "build", "files": ["link/x"]}), "--isolation", "worktree")
+    assert behind.startswith("link/x lies behind the symbolic link link")
     plain = site.root / "plain"
     plain.mkdir()
     said = goal(site, document({"id": "a"}), "--isolation", "worktree", cwd=plain)

@@ -6,12 +6,12 @@ spent window is no reason, since it comes back by itself; the engine hands such 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from bullswarm_core.labels import Labels
 from bullswarm_core.pools import Pool
-from bullswarm_core.program.model import Step, files_of
+from bullswarm_core.program.model import Step
 from bullswarm_core.routing import Decision, RoutingContext, decide
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.step_task import step_task
@@ -30,8 +30,8 @@ class Machine:
     caller_pool: str | None = None
 
 
-def precheck(state: RunState, machine: Machine, *, ignored: Collection[str] = ()) -> list[str]:
-    """Return what keeps a run that was not started yet from working; ``ignored`` are declared files that git ignores.
+def precheck(state: RunState, machine: Machine) -> list[str]:
+    """Return what keeps a run that was not started yet from working.
 
     One issue per step: an unknown name first, since nothing else can be told then.
     """
@@ -42,14 +42,7 @@ def precheck(state: RunState, machine: Machine, *, ignored: Collection[str] = ()
         if decision.pool is None:
             issues.append(_nobody(state, step_id, decision, machine.labels))
     issues += _dependent_reviews(state, decisions)
-    if state.created.options.get("isolation") == "worktree":
-        issues += _isolation(state, ignored)
     return issues
-
-
-def declared_files(state: RunState) -> list[str]:
-    """Return every file that a writing step says it writes."""
-    return sorted({file for step in state.program.steps if step.lane != "analyze" for file in files_of(step)})
 
 
 def _decision(state: RunState, step_id: str, machine: Machine) -> Decision:
@@ -110,20 +103,3 @@ def _dependent_reviews(state: RunState, decisions: Mapping[str, Decision]) -> It
 
 def _providers(decision: Decision | None) -> frozenset[str]:
     return frozenset(row.provider for row in decision.candidates) if decision is not None else frozenset()
-
-
-def _isolation(state: RunState, ignored: Collection[str]) -> Iterator[str]:
-    for step in state.program.steps:
-        if step.lane == "analyze":
-            continue
-        files = list(files_of(step))
-        if not files:
-            yield (
-                f"step {step.id} writes and declares no files; under --isolation worktree only declared files are merged back"
-            )
-        hidden = [file for file in files if file in ignored]
-        if hidden:
-            yield (
-                f"step {step.id} declares {', '.join(hidden)}, which git ignores: a worktree would not carry"
-                f" {'it' if len(hidden) == 1 else 'them'} back; drop --isolation worktree, or take the file out of .gitignore"
-            )

@@ -4,14 +4,44 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from bullswarm_core.program.model import Program, Step, files_of
 from bullswarm_core.runs.private_git import GitRefusedError, Repository, ask
 from bullswarm_core.runs.tree_commit import Listing, listing
 
 _OUT = "leave --isolation out"
 _MOST_NAMED = 5
+
+
+def isolation_issues(program: Program, cwd: str, *, home: Path, environ: Mapping[str, str]) -> list[str]:
+    """Return why the steps of ``program`` can't work in worktrees of their own; nothing when they can (reference 6.1)."""
+    writers = [step for step in program.steps if step.lane != "analyze"]
+    files = {step.id: tuple(files_of(step)) for step in writers}
+    declared = sorted({name for names in files.values() for name in names})
+    blocked = obstacles(cwd, declared, home=home, environ=environ)
+    # git does not answer for names that are no place of a file in its tree.
+    ignored = frozenset() if blocked else _ignored(cwd, declared, environ)
+    return [*(issue for step in writers for issue in _of_step(step, files[step.id], ignored)), *blocked]
+
+
+def _of_step(step: Step, files: Sequence[str], ignored: Collection[str]) -> Iterator[str]:
+    if not files and step.deliverable.type != "outward":
+        yield f"step {step.id} writes and declares no files; under --isolation worktree only declared files are merged back"
+    if hidden := [name for name in files if name in ignored]:
+        yield (
+            f"step {step.id} declares {', '.join(hidden)}, which git ignores: a worktree would not carry"
+            f" {'it' if len(hidden) == 1 else 'them'} back; drop --isolation worktree, or take the file out of .gitignore"
+        )
+
+
+def _ignored(cwd: str, files: Sequence[str], environ: Mapping[str, str]) -> frozenset[str]:
+    if not files:
+        return frozenset()
+    names = b"".join(os.fsencode(name) + b"\0" for name in files)
+    said = ask(("check-ignore", "--stdin", "-z"), cwd=cwd, environ=environ, input=names)
+    return frozenset(os.fsdecode(name) for name in said.stdout.split(b"\0") if name)
 
 
 def obstacles(cwd: str, files: Sequence[str], *, home: Path, environ: Mapping[str, str]) -> list[str]:

@@ -11,7 +11,9 @@ from mcp_types import CallToolResult
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import UsageError
 from bullswarm_core.program.issues import issues_of
+from bullswarm_core.program.model import program_from
 from bullswarm_core.runs.services import utc_now
+from bullswarm_core.runs.worktree_obstacles import isolation_issues
 from bullswarm_server.launch import Origin, create_workflow
 from bullswarm_server.mcp.arguments import WorkflowGoalArguments
 from bullswarm_server.mcp.asking import origin_of, working_folder
@@ -42,6 +44,10 @@ def _start(call: Call, given: WorkflowGoalArguments) -> tuple[str, bool] | CallT
     issues = issues_of(program)
     if issues:
         return _invalid(issues)
+    if given.isolation == "worktree":
+        home, environ = call.home.root, call.machine.environ
+        if blocked := isolation_issues(program_from(program), cwd, home=home, environ=environ):
+            return _invalid(blocked)
     origin: Origin = origin_of(call)
     earlier = call.run_of_key(given.idempotency_key)
     options = {"concurrency": given.concurrency, "retryAttempts": given.retry_attempts, "isolation": given.isolation}
