@@ -185,7 +185,7 @@ def _pool(
         metered=connector.meter.type != "none",
         last_resort=connector.last_resort,
         credential_group=connector.credential_group,
-        meter_error=reading.trouble,
+        meter_error=reading.told_trouble,
         meter_hold_until=reading.held_until(now),
         meter_read_by=reading.read_by,
         plan=(subscription.plan if subscription else None) or reading.plan,

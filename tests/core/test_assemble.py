@@ -18,6 +18,7 @@ from bullswarm_core.errors import UnknownNameError
 from bullswarm_core.home import Home, write_json
 from bullswarm_core.labels import Labels
 from bullswarm_core.pools import EFFORTS, Billing, Inflight, Rung, Window
+from bullswarm_core.quota.ladder import Hold
 from bullswarm_core.quota.readings import Reading, write_reading
 from bullswarm_core.quota.supposed import parse_meters
 from bullswarm_core.routing import Request, decide
@@ -158,6 +159,20 @@ def test_the_windows_of_a_plan_hold_back_its_own_sign_in_alone(
     (pool,) = current_pools(home, [replace(PROFILE, billing=paid_by)], Settings(), now=NOW)
     assert [window.used_pct for window in pool.windows] == ([100.0] if counts else [])
     assert pool.overage is (True if counts else None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint", "told"),
+    [
+        ("sign-in", "open Codex to refresh it", "the sign-in has expired: open Codex to refresh it"),
+        ("sign-in", None, "the sign-in has expired"),
+        ("unreachable", "check the network", "the sign-in has expired"),
+    ],
+)
+def test_a_sign_in_that_hinders_the_meter_is_told_with_the_way_out(kind: str, hint: str | None, told: str) -> None:
+    hold = Hold(NOW, timedelta(minutes=5), kind, "the sign-in has expired", hint)
+    (pool,) = assemble_pools([PROFILE], Settings(), now=NOW, meters={"codex": Reading(hold=hold)})
+    assert pool.meter_error == told
 
 
 def test_a_supposed_meter_replaces_what_was_read_by_id_or_label() -> None:

@@ -93,6 +93,14 @@ class Reading:
         told = [self.hold.reason if self.hold else None, self.problem]
         return "; ".join(text for text in told if text) or None
 
+    @property
+    def told_trouble(self) -> str | None:
+        """The trouble as a list of pools tells it: what the person alone can mend, a sign-in, with the way to do it."""
+        hold = self.hold
+        if hold is None or hold.kind != "sign-in" or not hold.hint:
+            return self.trouble
+        return "; ".join(text for text in (f"{hold.reason}: {hold.hint}", self.problem) if text)
+
     def of(self, billing: str) -> Reading:
         """Return what of it counts for a sign-in that is paid by ``billing``.
 
