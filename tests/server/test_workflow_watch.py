@@ -188,6 +188,18 @@ def test_a_wrong_cursor_is_refused(actors: Site, words: tuple[str, ...], reason:
     assert said.code == 2 and reason in said.err and said.out == ""
 
 
+def test_a_heartbeat_is_told_only_on_request_and_a_timeout_ends_a_watch_well(actors: Site) -> None:
+    run_id = begin(actors, document({"id": "w", "prompt": "WAIT"}))
+    until(lambda: "attempt.launched" in str(actors.newest_events()), "a launch")
+    words = ("workflow", "watch", run_id, "--interval", "0.1", "--timeout", "1.5")
+    quiet, beating = actors.say(*words), actors.say(*words, "--heartbeat", "0.3")
+    assert (quiet.code, beating.code) == (0, 0)
+    assert "alive" not in quiet.out and len(quiet.out.splitlines()) == 2
+    assert "· alive · 0 of 1 steps done · last output: w " in beating.out
+    (actors.project / "go").touch()
+    ended(actors, run_id)
+
+
 def test_a_single_run_is_watched_too(actors: Site) -> None:
     created = actors.create()
     said = actors.say("runs", "watch", created.run_id, "--interval", "0.1", "--after", "0")

@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from tests.core.runs.journals import Written, document
 
 from bullswarm_core.labels import Labels
+from bullswarm_core.runs.events import AttemptPicked
 from bullswarm_core.runs.nodes import statuses
+from bullswarm_core.runs.state import fold
 from bullswarm_core.runs.watch import Notice
 from bullswarm_core.runs.watch_life import Life
+from bullswarm_core.values import replace
 from bullswarm_server.displays.terminal import Terminal, cells
 from bullswarm_server.displays.text import Style
 from bullswarm_server.displays.workflow_graph import graph_lines, phased_order, phases_of
@@ -147,10 +150,6 @@ def test_a_step_shows_its_pool_its_time_against_what_was_expected_and_its_last_w
     written = Written(document({"id": "a"}))
     written.pick("a")
     event = written.events[1]
-    from bullswarm_core.runs.events import AttemptPicked
-    from bullswarm_core.runs.state import fold
-    from bullswarm_core.values import replace
-
     assert isinstance(event.payload, AttemptPicked)
     written.events[1] = replace(event, payload=replace(event.payload, expected_minutes=12.0))
     state = fold(written.events)
