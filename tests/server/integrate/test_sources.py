@@ -84,7 +84,8 @@ def test_the_skill_teaches_the_arguments_that_the_tools_take() -> None:
     assert {"lane", "prompt", "cwd", "pool", "effort", "run_id", "idempotency_key", "avoid_pools"} <= words & set(run)
     assert {"op", "run_id"} <= words & set(runs)
     operations = set(get_args(runs["op"].annotation))
-    assert {"list", "show", "result", "wait", "stop"} == operations
+    of_workflows = {"rerun", "restart", "accept", "continue", "pause", "resume", "steer", "add"}
+    assert {"list", "show", "result", "wait", "stop"} | of_workflows == operations
     assert operations <= words
 
 
