@@ -77,8 +77,7 @@ class RowList(ScrollView, can_focus=True):
         before = self.place
         self._rows = rows
         self._cursor = self._cursor_for(before)
-        if (size := Size(0, len(rows))) != self.virtual_size:
-            self.virtual_size = size
+        self._measure(len(rows))
         top = self.scroll_offset.y
         for index in range(top, top + self.size.height):
             if self._drawn.get(index, "") != self._line(index):
@@ -148,6 +147,19 @@ class RowList(ScrollView, can_focus=True):
             self.action_open()
         else:
             self._put(index)
+
+    def _measure(self, count: int) -> None:
+        """Make room for so many rows. A new size lays everything out and draws it anew, so it is kept where it can be."""
+        height = self.size.height
+        size = Size(0, max(count, height))
+        if size == self.virtual_size:
+            return
+        if height and min(count, self.virtual_size.height) > height:
+            self.set_reactive(RowList.virtual_size, size)
+            self.vertical_scrollbar.window_virtual_size = count
+            self.scroll_to(y=min(self.scroll_offset.y, count - height), animate=False)
+        else:
+            self.virtual_size = size
 
     def _line(self, index: int) -> str:
         return self._rows[index].line if index < len(self._rows) else ""
