@@ -159,7 +159,9 @@ def _compiled_constructor(owner: Any) -> Any:
     lines.append("  self.__post_init__()" if hasattr(owner, "__post_init__") else "  pass")
     text = [f"def outer({', '.join(given)}):", f" def __init__({', '.join(parameters)}):", *lines, " return __init__"]
     found: dict[str, Any] = {}
-    exec("\n".join(text), vars(sys.modules[owner.__module__]), found)
+    # Compiled apart: a Ctrl-C that comes while Python runs a text ends a `python -m` process by the signal, though caught.
+    code = compile("\n".join(text), f"<constructor of {owner.__qualname__}>", "exec")
+    exec(code, vars(sys.modules[owner.__module__]), found)
     constructor = found["outer"](**given)
     constructor.__qualname__ = f"{owner.__qualname__}.__init__"
     constructor.__annotations__ = {**{name: item.type for name, item in known.items()}, "return": None}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
+import os
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import pytest
@@ -277,3 +279,33 @@ def test_values_are_made_without_the_modules_that_are_slow_to_load() -> None:
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[] Pool(id='codex', pro\n"
+
+
+def test_a_ctrl_c_while_a_constructor_is_being_made_can_be_caught(tmp_path: Path) -> None:
+    (tmp_path / "caught.py").write_text(
+        """
+import os, signal, sys
+from bullswarm_core.values import dataclass
+
+@dataclass(slots=True)
+class Value:
+    x: int = 0
+
+def interrupt(frame, event, argument):
+    if event == "call" and frame.f_code.co_name == "<module>":
+        sys.setprofile(None)
+        os.kill(os.getpid(), signal.SIGINT)
+
+try:
+    sys.setprofile(interrupt)
+    for _ in range(100):
+        Value()
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+    )
+    path = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(
+        [sys.executable, "-m", "caught"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, check=False
+    )
+    assert done.returncode == 130
