@@ -163,6 +163,17 @@ def test_bad_arguments_exit_2(ask: Ask, context: CommandContext, words: list[str
     assert not context.home.root.exists()
 
 
+@pytest.mark.parametrize(
+    ("pool", "reserve", "told"), [("echo", "20", True), ("echo", "0", False), ("codex", "20", False)]
+)
+def test_a_reserve_that_nobody_can_measure_is_told(
+    ask: Ask, context: CommandContext, pool: str, reserve: str, told: bool
+) -> None:
+    ask("set-subscription", pool, "--reserve", reserve)
+    assert isinstance(context.err, io.StringIO)
+    assert ("echo has no meter" in context.err.getvalue()) is told
+
+
 CHANGES = [
     ("set-provider codex off", "codex is now off", "codex is off already"),
     (

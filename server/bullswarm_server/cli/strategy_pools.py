@@ -8,7 +8,7 @@ from bullswarm_core.settings import Document, Settings
 from bullswarm_core.wire import iso, parse_iso
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.strategy_edits import drop, section
-from bullswarm_server.cli.strategy_writing import Options, change, note, note_refused, pool_named
+from bullswarm_server.cli.strategy_writing import Options, change, note, note_refused, pool_named, profile_of
 
 
 def set_provider(options: Options, context: CommandContext) -> None:
@@ -57,6 +57,9 @@ def set_subscription(options: Options, context: CommandContext) -> None:
     words = {"quotaWindow": "window {}", "resetsAt": "reset {}", "plan": "name {}", "reservePct": "reserve {:g} %"}
     what = f"the plan of {pool_id} has " + ", ".join(words[key].format(value) for key, value in wanted.items())
     change(apply, options, context, done=what, nothing=f"{what} already")
+    profile = profile_of(pool_id, context)
+    if options.reserve and profile is not None and profile.connector.meter.type == "none":
+        note(f"{pool_id} has no meter, so that nobody can tell when its reserve is reached", context)
     if options.plan is not None and options.plan != (before.plan if before else None):
         gone = forget_plan_refusals(context.home, pool=pool_id)
         if gone:
