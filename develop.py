@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent
 ENVIRONMENT = ROOT / ".venv"
 PYTHON = ENVIRONMENT / "bin" / "python"
 MARKER = ENVIRONMENT / "bullswarm-installed"
-UNIT_TESTS = ["--ignore=tests/agents", "--ignore=tests/benchmarks"]
+UNIT_TESTS = ["--ignore=tests/agents", "--ignore=tests/benchmarks", "--ignore=tests/chaos"]
 MEASUREMENTS = "measurements"
 # More than this and a hung test would eat CI's time without a word.
 STEP_LIMIT_SEC = 25 * 60
@@ -59,6 +59,8 @@ def check() -> int:
         ("types", ["mypy", "."]),
         ("import rules", [str(ENVIRONMENT / "bin" / "lint-imports")]),
         ("unit tests", ["pytest", *UNIT_TESTS, "-n", "2", "--reruns", "1", "-rR"]),
+        # Alone, so that what is killed is at work and not waiting for a processor.
+        ("processes killed at random", ["pytest", "tests/chaos", "-s"]),
         ("agent CLIs", [str(ROOT / "tests" / "agents" / "install.py")]),
         ("tests on the agent CLIs", ["pytest", *agents]),
         (MEASUREMENTS, ["pytest", "tests/benchmarks", "-s"]),

@@ -46,18 +46,20 @@ def _drive(run_id: str) -> int:
     connection = open_database(home)
     try:
         journal = Journal(connection)
-        before = journal.state(run_id)
-        created = before.created
+        seen = journal.state(run_id)
+        created = seen.created
         saved = SavedEnvironment(dict(created.environment), created.secret_names)
         environ, missing = restore(saved, os.environ)
         # Work that this run's worker delegates in turn belongs to the same root task, whose total is limited.
         environ[ROOT_VARIABLE] = created.root or run_id
         services = services_for(home, environ, missing_secrets=missing)
-        notifier = Notifier(home, before, environ=environ, say=_say)
+        notifier = Notifier(home, seen, environ=environ, say=_say)
 
         def load_changed() -> None:
+            nonlocal seen
             refresh(home, environ, keep_unseen=True)
-            notifier.look(journal.state(run_id))
+            seen = journal.read_on(seen)
+            notifier.look(seen)
 
         state = drive(replace(services, load_changed=load_changed), connection, run_id, say=_say)
         # The verdict came after the last change of the load.

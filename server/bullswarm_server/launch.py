@@ -212,7 +212,7 @@ def wait_for(
     started, starts = time.monotonic(), 0
     connection = open_database(home)
     try:
-        journal, seq = Journal(connection), 0
+        journal = Journal(connection)
         state = journal.state(run_id)
         while state.finished is None:
             waited = time.monotonic() - started
@@ -229,9 +229,7 @@ def wait_for(
                 starts += 1
                 _start_again(home, state, starts, environ)
             time.sleep(_FIRST_LOOKS_SEC if waited < _EARLY_SEC else _LATER_LOOKS_SEC)
-            if journal.last_seq(run_id) != seq:
-                state = journal.state(run_id)
-                seq = state.seq
+            state = journal.read_on(state)
         return state
     finally:
         connection.close()

@@ -58,13 +58,20 @@ def _once(names: Iterable[str]) -> tuple[str, ...]:
 
 def _order(waits: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Put each node behind what it waits for, else keep the order of the program."""
-    order: dict[str, None] = {}
-    left = dict(waits)
-    while left:
-        ready = [name for name, others in left.items() if all(other in order for other in others)]
-        for name in ready:
-            order[name] = None
-            del left[name]
-        if not ready:
-            raise ValueError(f"a cycle through {', '.join(left)}")
+    position = {name: number for number, name in enumerate(waits)}
+    missing = {name: len(others) for name, others in waits.items()}
+    behind: dict[str, list[str]] = {}
+    for name, others in waits.items():
+        for other in others:
+            behind.setdefault(other, []).append(name)
+    order: list[str] = []
+    ready = [name for name, count in missing.items() if not count]
+    while ready:
+        order += ready
+        for other in (other for name in ready for other in behind.get(name, ())):
+            missing[other] -= 1
+        released = {other for name in ready for other in behind.get(name, ()) if not missing[other]}
+        ready = sorted(released, key=position.__getitem__)
+    if len(order) < len(waits):
+        raise ValueError(f"a cycle through {', '.join(name for name in waits if missing[name])}")
     return tuple(order)

@@ -193,14 +193,20 @@ def _anew(step: StepState, why: str) -> StepState:
 
 def _after_change(state: RunState, changed: Iterable[str]) -> RunState:
     """Take back what was decided behind a step that begins anew: waiting gates, and loops that are at an end."""
-    behind = state.plan.behind(changed)
-    gates = {name: gate if gate.passed else GateState(id=name) for name, gate in state.gates.items() if name in behind}
+    gates = {name: GateState(id=name) for name, gate in state.gates.items() if gate.waiting}
     loops = {
         name: replace(loop, outcome=None, out_of_rounds=False, waiting_since=None)
         for name, loop in state.loops.items()
-        if name in behind
+        if loop.outcome or loop.out_of_rounds
     }
-    return replace(state, gates={**state.gates, **gates}, loops={**state.loops, **loops}, parked=None)
+    # What is behind a step takes a walk through the whole program, and mostly nothing was decided yet.
+    behind = state.plan.behind(changed) if gates or loops else frozenset()
+    return replace(
+        state,
+        gates={**state.gates, **{name: gate for name, gate in gates.items() if name in behind}},
+        loops={**state.loops, **{name: loop for name, loop in loops.items() if name in behind}},
+        parked=None,
+    )
 
 
 def _with_step(state: RunState, step: StepState) -> RunState:

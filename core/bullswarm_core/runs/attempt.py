@@ -203,7 +203,7 @@ class LiveAttempt:
         return Ended(
             services=self._services,
             connection=self._connection,
-            created=self._created,
+            state=self._state,
             task=self._task,
             picked=self.picked,
             files=self._files,

@@ -33,7 +33,7 @@ from bullswarm_core.runs.harvest import Harvest, harvest
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.produced import Produced, Tree, produced, siblings_wrote
 from bullswarm_core.runs.services import Services
-from bullswarm_core.runs.state import AttemptState
+from bullswarm_core.runs.state import AttemptState, RunState
 from bullswarm_core.runs.task import Task
 from bullswarm_core.runs.verdict_document import EXCERPT_BYTES
 from bullswarm_core.values import dataclass, replace
@@ -69,12 +69,14 @@ class Conclusion:
 class Ended:
     """An attempt that has ended, with all that its kernel knows of it. ``launch`` is what the journal kept of its start.
 
+    ``state`` is the run as it was when this kernel came to the attempt.
+
     ``step`` is None for a `run`; ``earlier`` are the attempts of the step that count with this one.
     """
 
     services: Services
     connection: sqlite3.Connection
-    created: RunCreated
+    state: RunState
     task: Task
     picked: AttemptPicked
     files: AttemptFiles
@@ -87,6 +89,11 @@ class Ended:
     stop: StopKind = "cancelled"
     step: Step | None = None
     earlier: tuple[AttemptState, ...] = ()
+
+    @property
+    def created(self) -> RunCreated:
+        """What the run was asked for as."""
+        return self.state.created
 
     @property
     def signatures(self) -> Signatures:
@@ -213,7 +220,7 @@ def _produced(ended: Ended, stream: StreamFacts) -> Produced:
         # A writing step without files runs alone among the writers of its run; one that only reads runs beside any.
         beside = ended.step is not None and (ended.step.files or picked.lane == "analyze")
         return journal.others_wrote(picked.tree, run_id=run_id, since=since) or bool(
-            beside and siblings_wrote(journal.state(run_id), picked.step, tree=picked.tree, since=since)
+            beside and siblings_wrote(journal.read_on(ended.state), picked.step, tree=picked.tree, since=since)
         )
 
     tree = Tree(ended.task.cwd, ended.services, others_since, stream.edits)

@@ -11,6 +11,7 @@ import sqlite3
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 
 from bullswarm_core.errors import BullswarmError, LockTimeoutError, RunConflictError
 from bullswarm_core.home import file_lock
@@ -21,9 +22,9 @@ from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.outcome import finished_event
 from bullswarm_core.runs.pick import pick_pool
-from bullswarm_core.runs.scheduler import Action, Finish, Park, Record, Start, TakeOver, next_actions
+from bullswarm_core.runs.scheduler import Action, Finish, Park, Record, Start, TakeOver, next_actions, next_moment
 from bullswarm_core.runs.services import Services
-from bullswarm_core.runs.state import RunState, apply
+from bullswarm_core.runs.state import RunState
 from bullswarm_core.values import dataclass, field
 from bullswarm_core.workers.identity import current
 
@@ -51,17 +52,34 @@ def drive(services: Services, connection: sqlite3.Connection, run_id: str, *, sa
     """
     journal = Journal(connection)
     folder = RunFolder.of(services.home, run_id)
-    state = journal.state(run_id)
-    if state.finished is not None:
-        return state
-    with kernel_lease(folder):
-        # Another kernel may have finished the run while this one waited for its turn.
+    while True:
         state = journal.state(run_id)
         if state.finished is not None:
             return state
-        resumed = state.kernel is not None
-        journal.append(run_id, [KernelStarted(current().to_json(), resumed)], at=services.now())
-        return _Engine(services, journal, connection, folder, state, say).run()
+        with kernel_lease(folder):
+            state = _drive_once(services, journal, connection, folder, run_id, say)
+        # Whoever acted on a parked run while this kernel still held the lease started another one, which found it held and
+        # ended: what they asked for is this kernel's to do.
+        latest = journal.state(run_id)
+        if latest.finished is not None or latest.parked is not None or latest.seq == state.seq:
+            return latest
+
+
+def _drive_once(
+    services: Services,
+    journal: Journal,
+    connection: sqlite3.Connection,
+    folder: RunFolder,
+    run_id: str,
+    say: Callable[[str], None],
+) -> RunState:
+    # Another kernel may have finished the run while this one waited for its turn.
+    state = journal.state(run_id)
+    if state.finished is not None or state.parked is not None:
+        return state
+    resumed = state.kernel is not None
+    journal.append(run_id, [KernelStarted(current().to_json(), resumed)], at=services.now())
+    return _Engine(services, journal, connection, folder, state, say).run()
 
 
 @dataclass(slots=True)
@@ -73,22 +91,30 @@ class _Engine:
     state: RunState
     say: Callable[[str], None]
     live: dict[str, LiveAttempt] = field(default_factory=dict)
+    # Up to which event the state was acted on, and when it asks for something although no event comes.
+    acted_on: int = 0
+    due: datetime | None = None
 
     def run(self) -> RunState:
         while True:
             self._read_on()
             if self.state.finished is not None or self.state.parked is not None:
                 return self.state
-            went_on = self._act(next_actions(self.state, now=self.services.now()))
+            went_on = self._go_on()
             moved = self._poll()
             if not went_on:
                 time.sleep(_BUSY_PAUSE_SEC if moved else _QUIET_PAUSE_SEC)
 
+    def _go_on(self) -> bool:
+        """Act on what is new; for 500 steps it takes milliseconds to find that nothing is to be done."""
+        now = self.services.now()
+        if self.state.seq == self.acted_on and (self.due is None or now < self.due):
+            return False
+        self.acted_on, self.due = self.state.seq, next_moment(self.state, now=now)
+        return self._act(next_actions(self.state, now=now))
+
     def _read_on(self) -> None:
-        for event in self.journal.read(self.state.created.run_id, after=self.state.seq):
-            state = apply(self.state, event)
-            assert state is not None, "a state never turns into none"
-            self.state = state
+        self.state = self.journal.read_on(self.state)
 
     def _act(self, actions: Sequence[Action]) -> bool:
         """Do what is to be done; True when the state has moved on by it, so that there may be more at once."""

@@ -54,7 +54,7 @@ def carry_out(connection: sqlite3.Connection, run_id: str, wish: Wish, *, now: d
                 hint="its verdict: bullswarm runs result, to end it: bullswarm runs stop",
             )
         journal.append(run_id, list(wish(state)), at=now)
-        return journal.state(run_id)
+        return journal.read_on(state)
 
 
 def continue_node(name: str, *, rounds: int | None = None, by: str) -> Wish:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from bullswarm_core.database import transaction
@@ -12,7 +13,7 @@ from bullswarm_core.errors import StateError, UnknownNameError, UsageError
 from bullswarm_core.ledger import MAX_AGE
 from bullswarm_core.runs.events import Event, Payload, RunCreated, RunFinished, RunReopened, decode, encode
 from bullswarm_core.runs.ids import new_short_id
-from bullswarm_core.runs.state import RunState, fold
+from bullswarm_core.runs.state import RunState, apply, fold
 from bullswarm_core.values import dataclass, replace
 from bullswarm_core.wire import iso, parse_iso
 
@@ -37,6 +38,17 @@ class RunRow:
     caller: str | None = None
     outcome: str | None = None
     finished_at: datetime | None = None
+
+
+@contextlib.contextmanager
+def _damage_named(run_id: str) -> Iterator[None]:
+    """Raise StateError where every event has its form, and yet they don't go together: a step that the program lacks, say."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise StateError(
+            f"the journal of run {run_id} is damaged: {type(error).__name__}: {error}", hint=_SHOWS_OTHERS
+        ) from error
 
 
 class Journal:
@@ -122,17 +134,19 @@ class Journal:
 
     def state(self, run_id: str) -> RunState:
         """Fold the whole journal of a run. Raises UnknownNameError when there is none, StateError when it is damaged."""
-        try:
+        with _damage_named(run_id):
             state = fold(self.read(run_id))
             if state is not None and state.finished is not None and not isinstance(state.finished.verdict, dict):
                 raise TypeError("the verdict is no object")
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
-            # Every event has its form, and yet they don't go together: a step that the program lacks, text for a number.
-            raise StateError(
-                f"the journal of run {run_id} is damaged: {type(error).__name__}: {error}", hint=_SHOWS_OTHERS
-            ) from error
         if state is None:
             raise UnknownNameError(f'unknown run "{run_id}"', hint="`bullswarm runs list` shows them")
+        return state
+
+    def read_on(self, state: RunState) -> RunState:
+        """Return the state of a run with what was said since: a long journal is folded once, not for each event."""
+        with _damage_named(state.created.run_id):
+            for event in self.read(state.created.run_id, after=state.seq):
+                state = apply(state, event) or state
         return state
 
     def find(self, name: str, *, caller: str | None = None) -> str:

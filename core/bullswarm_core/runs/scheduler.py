@@ -92,6 +92,16 @@ def next_actions(state: RunState, *, now: datetime) -> tuple[Action, ...]:
     return (Park(RunParked("waiting", waiting)),) if waiting else (Finish(),)
 
 
+def next_moment(state: RunState, *, now: datetime) -> datetime | None:
+    """Return when the state may ask for something although nothing more happens: the next end of a back-off, or None.
+
+    A step whose back-off is over and that still doesn't start waits for another one to end.
+    """
+    retries = (retry_of(state, step) for step in state.steps.values())
+    moments = (again.not_before for again in retries if again is not None and again.not_before is not None)
+    return min((moment for moment in moments if moment > now), default=None)
+
+
 def _unfinished(known: Mapping[str, NodeStatus]) -> bool:
     return any(status in ("pending", "waiting") for status in known.values())
 

@@ -29,7 +29,7 @@ from bullswarm_core.runs.events import (
     StopRequested,
 )
 from bullswarm_core.runs.nodes import OVER, statuses
-from bullswarm_core.runs.scheduler import Action, Finish, Park, Record, Start, TakeOver, next_actions
+from bullswarm_core.runs.scheduler import Action, Finish, Park, Record, Start, TakeOver, next_actions, next_moment
 
 TYPED = {"type": "object", "properties": {"done": {"type": "boolean"}}, "required": ["done"]}
 EVIDENCE = [{"type": "command", "cmd": "true"}]
@@ -327,6 +327,7 @@ def test_every_program_ends_and_keeps_its_rules(program: dict[str, Any], concurr
     parks = 0
     for _ in range(500):
         actions = todo(written)
+        _check_nothing_comes_by_itself(written)
         if actions == (Finish(),):
             break
         for action in actions:
@@ -349,11 +350,21 @@ def test_every_program_ends_and_keeps_its_rules(program: dict[str, Any], concurr
                 name, kind, answer={"done": data.draw(st.booleans())}, meta={"worked": data.draw(st.booleans())}
             )
         elif not actions:
-            written.now += timedelta(seconds=30)
+            moment = next_moment(written.state, now=written.now)
+            assert moment is not None, "with nothing at work and nothing to do there is a time to wait for"
+            written.now = moment
     else:
         raise AssertionError("the run never ended")
     assert parks <= 2
     assert set(statuses(written.state).values()) <= {"succeeded", "passed", "failed", "blocked", "cancelled"}
+
+
+def _check_nothing_comes_by_itself(written: Written) -> None:
+    """Until the next moment that the scheduler names, only an event changes what is to be done."""
+    moment = next_moment(written.state, now=written.now)
+    later = written.now + timedelta(days=1) if moment is None else moment - timedelta(microseconds=1)
+    assert moment is None or moment > written.now
+    assert next_actions(written.state, now=later) == todo(written)
 
 
 def _check_start(written: Written, name: str) -> None:
