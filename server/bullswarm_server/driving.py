@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from bullswarm_core.database import open_database
+from bullswarm_core.errors import UsageError
 from bullswarm_core.home import Home
-from bullswarm_core.runs.events import Payload
+from bullswarm_core.runs.events import Payload, SteeringAdded
 from bullswarm_core.runs.intents import Wish, carry_out
 from bullswarm_core.runs.liveness import KernelState, kernel_state
 from bullswarm_core.runs.state import RunState
-from bullswarm_server.launch import start_kernel
+from bullswarm_core.workers.environment import read_depth
+from bullswarm_core.workers.spawn import MARKER
+from bullswarm_server.launch import ROOT_VARIABLE, start_kernel
 
 
-def act(home: Home, run_id: str, wish: Wish, *, environ: Mapping[str, str], now: datetime) -> RunState:
+def act(
+    home: Home,
+    run_id: str,
+    wish: Wish,
+    *,
+    environ: Mapping[str, str],
+    now: datetime,
+    start: Callable[[str], object] | None = None,
+) -> RunState:
     """Append what the wish comes to, start a kernel where none is there to do it, and return the state after it.
 
-    Raises UsageError, with nothing changed, when the wish makes no sense in the run's state.
+    ``start`` is how a kernel is started, by a run's id. Raises UsageError, with nothing changed, when the wish makes no sense
+    in the run's state, or when a worker of the run wishes for more than to leave a message.
     """
     seen: list[RunState] = []
 
     def noting(state: RunState) -> Sequence[Payload]:
         seen.append(state)
-        return wish(state)
+        payloads = wish(state)
+        if not all(isinstance(payload, SteeringAdded) for payload in payloads):
+            refuse_own_worker(state, environ)
+        return payloads
 
     connection = open_database(home)
     try:
@@ -31,8 +46,25 @@ def act(home: Home, run_id: str, wish: Wish, *, environ: Mapping[str, str], now:
     finally:
         connection.close()
     if needs_kernel(home, before=seen[-1], after=after, now=now):
-        start_kernel(home, run_id, environ=environ)
+        if start is None:
+            start_kernel(home, run_id, environ=environ)
+        else:
+            start(run_id)
     return after
+
+
+def refuse_own_worker(state: RunState, environ: Mapping[str, str]) -> None:
+    """Raise UsageError in a worker or a check of this very run: it would pass its own gate and accept its own failure.
+
+    A worker may steer the runs that it has started itself. Codex tells its MCP servers of the root task alone.
+    """
+    run_id = state.created.run_id
+    own = {environ.get(ROOT_VARIABLE), *environ.get(MARKER, "").split("/")}
+    if read_depth(environ) > 0 and run_id in own:
+        raise UsageError(
+            f"this is a worker of run {state.created.short_id}: whoever started the run decides about it",
+            hint="say in your answer what should be done",
+        )
 
 
 def needs_kernel(home: Home, *, before: RunState, after: RunState, now: datetime) -> bool:

@@ -24,7 +24,7 @@ from bullswarm_server.cli.run import follow
 from bullswarm_server.cli.runs_reading import document_of, print_run, state_named
 from bullswarm_server.cli.task_arguments import PoolNames
 from bullswarm_server.cli.workflow_program import read_document
-from bullswarm_server.driving import act
+from bullswarm_server.driving import act, refuse_own_worker
 from bullswarm_server.launch import request_stop, wait_for
 from bullswarm_server.machine import services_for, why_no_pool
 
@@ -39,6 +39,7 @@ def stop(options: argparse.Namespace, context: CommandContext) -> int:
     if state.finished is not None:
         context.note(f"run {state.created.short_id} has ended: there is nothing to stop")
     else:
+        refuse_own_worker(state, context.environ)
         connection = open_database(context.home)
         try:
             request_stop(connection, state, by="bullswarm runs stop", now=utc_now())

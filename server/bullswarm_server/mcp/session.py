@@ -16,13 +16,14 @@ from bullswarm_core.errors import UnknownNameError, UsageError
 from bullswarm_core.home import Home
 from bullswarm_core.labels import Labels
 from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.intents import Wish, carry_out
+from bullswarm_core.runs.intents import Wish
 from bullswarm_core.runs.journal import LAST, Journal
 from bullswarm_core.runs.liveness import KernelState, kernel_state
 from bullswarm_core.runs.services import Services, utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.verdict_document import Document, running_document
 from bullswarm_core.runs.workflow_result import running_result
+from bullswarm_server.driving import act
 from bullswarm_server.launch import start_kernel
 from bullswarm_server.machine import services_for
 from bullswarm_server.mcp.waits import Client
@@ -111,14 +112,8 @@ class Call:
 
     def carry_out(self, state: RunState, wish: Wish) -> RunState:
         """Do what was asked of a workflow, and see that a kernel goes on with it. Raises UsageError for what makes no sense."""
-        connection = open_database(self.home)
-        try:
-            after = carry_out(connection, state.created.run_id, wish, now=utc_now())
-        finally:
-            connection.close()
-        if kernel_state(self.home, after, now=utc_now()) is KernelState.GONE:
-            self.machine.start(after.created.run_id)
-        return after
+        machine = self.machine
+        return act(self.home, state.created.run_id, wish, environ=machine.environ, now=utc_now(), start=machine.start)
 
 
 def absolute_file(name: str, what: str) -> Path:

@@ -15,6 +15,7 @@ from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.wire import iso
 from bullswarm_server.cli.runs_reading import DAMAGE, DAMAGED, LIST_VERSION, RESULT_VERSION, damaged_document
+from bullswarm_server.driving import refuse_own_worker
 from bullswarm_server.launch import request_stop
 from bullswarm_server.mcp.arguments import RunsArguments
 from bullswarm_server.mcp.results import Document, answer, clipped, fence, fitted, path_text, without_empty
@@ -179,6 +180,7 @@ def _result(state: RunState, cursor: int) -> CallToolResult:
 def _stop(call: Call, state: RunState) -> None:
     if state.finished is not None:
         return
+    refuse_own_worker(state, call.machine.environ)
     connection = open_database(call.home)
     try:
         request_stop(connection, Journal(connection).state(state.created.run_id), by="runs stop", now=utc_now())
