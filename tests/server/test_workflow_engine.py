@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
 from tests.core.runs.journals import document
 from tests.server.site import SAY, Site, until
-from tests.server.workflows import ACTOR, TYPED, begin, ended, go_on, result, statuses, wish
+from tests.server.workflows import ACTOR, TYPED, begin, ended, go_on, record, result, statuses, wish
 
+from bullswarm_core.runs import engine
 from bullswarm_core.runs.events import PauseLifted, RunReopened, StopRequested
+from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.intents import accept, add, continue_node, pause, rerun, resume
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.services import utc_now
+from bullswarm_server.machine import services_for
 
 
 @pytest.fixture
@@ -145,3 +150,25 @@ def test_a_step_that_its_route_leaves_without_a_pool_comes_back_at_once(site: Si
     state = ended(site, begin(site, program))
     assert statuses(state) == {"w": "succeeded", "r": "failed"}
     assert result(state)["steps"][1]["failureKind"] == "unavailable"
+
+
+def test_what_is_asked_while_a_parked_runs_kernel_still_holds_its_lease_is_done_by_that_kernel(
+    actors: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = document({"id": "a"}, {"id": "b", "dependsOn": ["g"]}, gates=[{"id": "g", "dependsOn": ["a"]}])
+    run_id = record(actors, program)
+    lease = engine.kernel_lease
+    leases: list[RunFolder] = []
+
+    @contextlib.contextmanager
+    def slow_to_let_go(folder: RunFolder) -> Iterator[None]:
+        with lease(folder):
+            yield
+            if not leases:
+                leases.append(folder)
+                wish(actors, run_id, continue_node("g", by="me"))
+
+    monkeypatch.setattr(engine, "kernel_lease", slow_to_let_go)
+    with actors.database() as connection:
+        state = engine.drive(services_for(actors.home, actors.environ), connection, run_id, say=lambda line: None)
+    assert statuses(state) == {"a": "succeeded", "b": "succeeded"}

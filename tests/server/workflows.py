@@ -26,12 +26,18 @@ TYPED = {"type": "object", "properties": {"done": {"type": "boolean"}}, "require
 
 
 def begin(site: Site, program: Mapping[str, Any], **options: Any) -> str:
+    run_id = record(site, program, **options)
+    start_kernel(site.home, run_id, environ=site.environ)
+    return run_id
+
+
+def record(site: Site, program: Mapping[str, Any], **options: Any) -> str:
+    """Record a workflow that no kernel has seen yet."""
     with site.database() as connection:
         created = create_workflow(
             site.home, connection, program, goal="the goal", cwd=str(site.project), options=options, environ=site.environ,
             origin=Origin(), now=utc_now(),
         )  # fmt: skip
-    start_kernel(site.home, created.run_id, environ=site.environ)
     return created.run_id
 
 
