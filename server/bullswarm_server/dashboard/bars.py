@@ -30,11 +30,15 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a line; with ``press`` a click on it presses that key. ``on`` marks the one that is chosen."""
+    """A piece of a line; with ``press`` a click on it presses that key, with ``action`` it does that.
+
+    ``on`` marks the one that is chosen.
+    """
 
     text: str
     tone: Tone = ""
     press: str = ""
+    action: str = ""
     on: bool = False
 
 
@@ -48,7 +52,7 @@ class Bar(Widget):
     Bar { height: 1; background: $background; }
     Bar.-framed { background: $panel; }
     Bar > .bar--strong { text-style: bold; color: $text-primary; }
-    Bar > .bar--faint { color: $text-muted; }
+    Bar > .bar--faint { text-style: dim; }
     Bar > .bar--good { color: $text-success; }
     Bar > .bar--bad { color: $text-error; }
     Bar > .bar--warn { color: $text-warning; }
@@ -91,8 +95,8 @@ class Bar(Widget):
         style = base
         for name in (part.tone, "on" if part.on else ""):
             style += self.get_component_rich_style(f"bar--{name}", partial=True) if name else Style.null()
-        if part.press:
-            style += Style.from_meta({"@click": f"app.simulate_key({part.press!r})"})
+        if click := part.action or (f"app.simulate_key({part.press!r})" if part.press else ""):
+            style += Style.from_meta({"@click": click})
         text = "".join(piece for piece, _ in pieces(part.text))
         return Segment(text, style)
 

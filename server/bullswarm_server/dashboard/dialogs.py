@@ -43,7 +43,7 @@ class Ask(ModalScreen[str | None]):
     Ask #title { text-style: bold; }
     Ask #command { color: $text-accent; margin: 1 0; }
     Ask #wrong { color: $text-error; }
-    Ask #keys { color: $text-muted; }
+    Ask #keys { color: $foreground-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", show=False),

@@ -119,7 +119,7 @@ class StepPage(FollowingPage):
     def fill(self) -> None:
         """Draw the part that is open."""
         view = self.view
-        parts = [Part(f" {name} ", "", "" if name == self.part else "tab", on=name == self.part) for name in PARTS]
+        parts = [Part(f" {name} ", action=f"screen.open_part({name!r})", on=name == self.part) for name in PARTS]
         self.query_one("#parts", Bar).say(*(parts if view is None or self.step in view.state.steps else ()))
         if view is None or self.step not in view.known:
             self.show_head([self.step, "reading"])
@@ -142,6 +142,10 @@ class StepPage(FollowingPage):
     def action_part(self, by: int) -> None:
         """Open the next part, or the one before."""
         self.show_part(PARTS[(PARTS.index(self.part) + by) % len(PARTS)])
+
+    def action_open_part(self, name: StepPart) -> None:
+        """Open the part that was clicked."""
+        self.show_part(name)
 
     def action_plan(self) -> None:
         """Open the run that the step is of."""

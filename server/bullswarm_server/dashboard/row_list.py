@@ -26,7 +26,7 @@ class RowList(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     RowList { overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; background: $background; }
     RowList > .rows--strong { text-style: bold; color: $text-primary; }
-    RowList > .rows--faint { color: $text-muted; }
+    RowList > .rows--faint { text-style: dim; }
     RowList > .rows--good { color: $text-success; }
     RowList > .rows--bad { color: $text-error; }
     RowList > .rows--warn { color: $text-warning; }

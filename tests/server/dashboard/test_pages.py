@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.server.dashboard.conftest import Open, opener
+from tests.server.dashboard.pictures import draw
 from tests.server.dashboard.screens import Screens
 from tests.server.dashboard.world import GAMMA, LABELS, SHOWN_NASTY, Runs, World
 
@@ -156,6 +157,14 @@ async def test_light_and_dark(look: Look, ground: str, theme: str) -> None:
         before = screens.app.export_screenshot()
         await screens.press("t")
         assert screens.app.theme != theme and screens.app.export_screenshot() != before
+
+
+async def test_the_pictures_fetch_nothing_and_are_small(shared: tuple[World, Runs], tmp_path: Path) -> None:
+    for picture in await draw(tmp_path, *shared):
+        svg = picture.read_text(encoding="utf-8")
+        assert not re.findall(r"url\((?!#)[^)]*\)|(?:href|src)=", svg) and len(svg) < 150_000
+        assert "http" not in svg.replace("http://www.w3.org/2000/svg", "")
+        assert "night-shift" in svg
 
 
 async def test_another_size_is_drawn_anew(look: Look) -> None:

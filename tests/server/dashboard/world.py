@@ -50,6 +50,8 @@ class World:
     root: Path
     locks: list[int] = field(default_factory=list)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    said: str = NASTY
+    project: str = "/home/me/project"
 
     @property
     def home(self) -> Home:
@@ -95,7 +97,7 @@ class World:
         with self.journal() as journal:
             count = len(journal.rows())
             run = RunCreated(
-                run_id=f"wf-test-{count:05}", short_id="", kind=kind, goal=goal, cwd=str(self.root / "project"),
+                run_id=f"wf-test-{count:05}", short_id="", kind=kind, goal=goal, cwd=self.project,
                 program=program,
             )  # fmt: skip
             created = journal.create(run, at=self.now - timedelta(minutes=ago))
@@ -129,7 +131,7 @@ class World:
         )  # fmt: skip
         self.write(run_id, picked, AttemptLaunched(step=step, ordinal=ordinal, keeper={}, launch={}), ago=ago)
         files = RunFolder.of(self.home, run_id).attempt(step, ordinal)
-        files.task.write_text(f"# Task of {step}\n\nExplain the parser. {NASTY}\n", encoding="utf-8")
+        files.task.write_text(f"# Task of {step}\n\nExplain the parser. {self.said}\n", encoding="utf-8")
         files.stdout.write_text(f"Looking at the parser of {step}.\n", encoding="utf-8")
 
     def end(self, run_id: str, step: str, kind: str | None = None, *, ago: float = 1.0, **judgement: Any) -> RunState:
@@ -138,8 +140,8 @@ class World:
             running = journal.state(run_id).steps[step].running
         assert running is not None
         files = RunFolder.of(self.home, run_id).attempt(step, running.picked.ordinal)
-        files.output.write_text(f"The parser splits at commas.\n{NASTY}\n", encoding="utf-8")
-        why = f"the parser of {running.picked.pool} is wrong {NASTY}" if kind else "done"
+        files.output.write_text(f"The parser splits at commas.\n{self.said}\n", encoding="utf-8")
+        why = f"the parser of {running.picked.pool} is wrong {self.said}" if kind else "done"
         finished = AttemptFinished(
             step=step, ordinal=running.picked.ordinal, ok=kind is None, why=why, failure_kind=kind, judgement=judgement,
             meta={"wallSec": 75.0}, output_file=str(files.output),
@@ -182,7 +184,7 @@ def furnished(world: World) -> Runs:
     write_json(world.home.state_file, {"version": 1, "pools": {}})
     for number in range(3):
         ended_single(world, f"Question {number} about the lexer", ago=600 - number)
-    single = ended_single(world, f"Explain the parser {NASTY}", ago=90)
+    single = ended_single(world, f"Explain the parser {world.said}", ago=90)
     return Runs(running=running(world), broken=broken(world), gated=gated(world), single=single)
 
 
