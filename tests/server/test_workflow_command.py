@@ -421,6 +421,27 @@ def test_wishes_that_make_no_sense_change_nothing(site: Site) -> None:
     assert site.newest_events() == before
 
 
+@pytest.mark.parametrize("prompt", ["x\ud800", "x" * (8 * 1024 * 1024 + 1)], ids=["no text", "too large"])
+def test_a_step_that_no_kernel_could_start_is_not_added(site: Site, prompt: str) -> None:
+    site.worker("one", SAY)
+    goal(site, document({"id": "a"}), "--foreground")
+    before = site.newest_events()
+    part = program_file(site, {"steps": [{"id": "b", "prompt": prompt}]}, "part.json")
+    said = site.say("workflow", "add", "last", "--steps", str(part))
+    assert said.code == 2 and "steps[1].prompt" in said.err
+    assert site.newest_events() == before
+
+
+def test_a_step_that_waits_is_neither_restarted_nor_sent_to_a_rerun(site: Site) -> None:
+    actors(site)
+    goal(site, GATED, "--foreground")
+    before = site.newest_events()
+    for words in (("step", "restart", "last", "b"), ("steer", "last", "--message", "x\udcff")):
+        said = site.say("workflow", *words)
+        assert (said.code, said.out) == (2, "") and said.err and "step rerun" not in said.err
+    assert site.newest_events() == before
+
+
 def test_run_ids_are_taken_in_every_form(site: Site) -> None:
     site.worker("one", SAY)
     done = goal(site, document({"id": "a"}), "--foreground", "--json").document

@@ -12,6 +12,7 @@ from bullswarm_core.program.graph import Graph, graph_of, objects, texts
 from bullswarm_core.program.model import PROGRAM_VERSION
 from bullswarm_core.program.shape import Shape, is_id, is_whole
 from bullswarm_core.program.step_issues import StepIssues
+from bullswarm_core.program.text_issues import text_issues
 
 OLDER_VERSION = "bullswarm.workflow.program.v2"
 V2_REFUSED = (
@@ -55,6 +56,7 @@ class _Check:
             self._loop(f"loops[{place}]", loop)
         self._ids()
         self._dependencies()
+        self.shape.issues += text_issues(self.program)
         return list(dict.fromkeys(self.shape.issues))
 
     def _top(self) -> None:

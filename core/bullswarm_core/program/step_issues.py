@@ -10,6 +10,7 @@ from bullswarm_core.program.evidence_issues import answer_issues, evidence_issue
 from bullswarm_core.program.graph import Graph, texts
 from bullswarm_core.program.model import effort_of, lane_of
 from bullswarm_core.program.shape import Shape
+from bullswarm_core.program.text_issues import prompt_issues
 
 STEP_FIELDS = (
     "id", "prompt", "dependsOn", "phase", "label", "lane", "effort", "reasoning", "model", "route", "blindTo", "answer",
@@ -48,8 +49,7 @@ class StepIssues:
             else:
                 shape.say(key in STEP_FIELDS, f"{at}.{key} is not a v3 field")
         shape.no_nulls(at, step)
-        prompt = step.get("prompt")
-        shape.say(isinstance(prompt, str) and prompt.strip(), f"{at}.prompt must say the whole task")
+        shape.issues += prompt_issues(f"{at}.prompt", step.get("prompt"))
         shape.line(f"{at}.phase", step.get("phase"), PHASE_LENGTH)
         shape.line(f"{at}.label", step.get("label"), LABEL_LENGTH)
         shape.line(f"{at}.model", step.get("model"), LABEL_LENGTH)

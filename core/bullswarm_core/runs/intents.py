@@ -14,6 +14,7 @@ from typing import Any
 from bullswarm_core.database import transaction
 from bullswarm_core.errors import NothingToRetryError, UsageError
 from bullswarm_core.program.issues import MOST_ROUNDS, issues_of
+from bullswarm_core.program.text_issues import is_text
 from bullswarm_core.runs.events import (
     GatePassed,
     LoopContinued,
@@ -168,7 +169,9 @@ def restart(name: str, *, pool: str | None = None, by: str) -> Wish:
         if state.steps[name].running is None:
             raise UsageError(
                 f"step {name} is not running",
-                hint=f"bullswarm workflow step rerun {state.created.short_id} {name}",
+                hint=_see(state)
+                if statuses(state)[name] in ("pending", "blocked")
+                else f"bullswarm workflow step rerun {state.created.short_id} {name}",
             )
         return [StepReset(name, why="restart", by=by, pool=pool)]
 
@@ -182,6 +185,8 @@ def steer(message: str, *, by: str) -> Wish:
         _refuse_finished(state)
         if not message.strip() or len(message) > MOST_MESSAGE:
             raise UsageError(f"--message must have 1 to {MOST_MESSAGE} characters", hint="say what is to change")
+        if not is_text(message):
+            raise UsageError("--message holds bytes that are not UTF-8", hint="write it in UTF-8")
         return [SteeringAdded(message=message, by=by)]
 
     return wish

@@ -7,14 +7,14 @@ from typing import Any
 
 from bullswarm_core.errors import UsageError
 from bullswarm_core.pools import DEFAULT_EFFORT, Effort, Lane, Rung
+from bullswarm_core.program.text_issues import MAX_PROMPT_BYTES as MAX_PROMPT_BYTES
+from bullswarm_core.program.text_issues import is_text
 from bullswarm_core.routing import Request
 from bullswarm_core.runs.events import RunCreated
 from bullswarm_core.values import dataclass, replace
 
 PROGRAM_VERSION = "bullswarm.workflow.program.v3"
 RUN_STEP = "run"
-# A prompt is kept in the journal and handed over as a file; beyond this somebody has piped in the wrong thing.
-MAX_PROMPT_BYTES = 8 * 1024 * 1024
 _GOAL_LENGTH = 120
 
 
@@ -51,8 +51,7 @@ class Task:
         if not self.prompt.strip():
             raise UsageError("the task is empty", hint="say what is to be done, as words, --prompt or --task-file")
         for what, text in (("the task", self.prompt), ("the folder's name", self.cwd)):
-            # Bytes that are no UTF-8 come in as half a surrogate pair, which no journal and no CLI takes.
-            if any("\ud800" <= letter <= "\udfff" for letter in text):
+            if not is_text(text):
                 raise UsageError(
                     f"{what} holds bytes that are not UTF-8", hint="write it in UTF-8, or rename the folder"
                 )
