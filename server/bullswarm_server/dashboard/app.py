@@ -29,7 +29,7 @@ from bullswarm_server.dashboard.page_run import RunPage, StepPage
 from bullswarm_server.dashboard.pages import HelpPage, HomePage, RunsPage
 from bullswarm_server.dashboard.rows import Place
 from bullswarm_server.dashboard.source import PoolsLook, RunsLook, Source
-from bullswarm_server.dashboard.view_home import Need, all_needs, running_of
+from bullswarm_server.dashboard.view_home import Need, all_needs, under_way
 from bullswarm_server.dashboard.view_step import Part as StepPart
 
 READ_SEC = 1.0
@@ -93,7 +93,7 @@ class Dashboard(App[None]):
         """Return what stands at the right end of the upper bar: how much needs the person, and how much runs."""
         if self.runs is None:
             return []
-        needs, running = len(self.needs), len(running_of(self.runs))
+        needs, running = len(self.needs), len(under_way(self.runs, at_rest=False))
         found = [Part(f" {needs} need{'s' if needs == 1 else ''} you ", "warn", "1")] if needs else []
         return [*found, Part(f" {running} running ", "faint", "1")]
 

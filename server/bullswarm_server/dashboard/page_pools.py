@@ -42,6 +42,7 @@ class PoolsPage(Page):
         self._wanted = pool
         self._kind: WindowKind | None = None
         self._history: tuple[str, History] = ("", History())
+        self._stamp: tuple[object, ...] = ()
 
     def content(self) -> ComposeResult:
         """The table above, the pool below."""
@@ -51,9 +52,16 @@ class PoolsPage(Page):
 
     def read(self) -> None:
         """Read the kept readings of the pool under the cursor."""
-        item = self.item
-        if item is not None:
-            self._history = (item.pool.id, read_history(self.dashboard.source.home, item.pool.id))
+        item, home = self.item, self.dashboard.source.home
+        if item is None:
+            return
+        try:
+            told = home.meter_history_file(item.pool.id).stat()
+            stamp: tuple[object, ...] = (item.pool.id, told.st_mtime_ns, told.st_size)
+        except OSError:
+            stamp = (item.pool.id,)
+        if stamp != self._stamp:
+            self._stamp, self._history = stamp, (item.pool.id, read_history(home, item.pool.id))
 
     @property
     def item(self) -> PoolOverview | None:

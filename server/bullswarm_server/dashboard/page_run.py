@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from bullswarm_core.errors import BullswarmError
+from bullswarm_server.cli.runs_reading import DAMAGE
 from bullswarm_server.dashboard.actions import Action, actions_at, resume_of
 from bullswarm_server.dashboard.bars import Bar, Key, Part
 from bullswarm_server.dashboard.follow import RunFollower, RunView, StepTexts
@@ -30,6 +30,7 @@ class FollowingPage(Page):
         self.follower = follower
         self.view: RunView | None = None
         self._gone = ""
+        self._drawn_from: tuple[object, ...] = ()
 
     def content(self) -> ComposeResult:
         """Two lines of a head, and the list."""
@@ -42,8 +43,13 @@ class FollowingPage(Page):
         try:
             self.view = self.follower.read()
             self._gone = ""
-        except BullswarmError as error:
-            self._gone = str(error)
+        except DAMAGE as error:
+            self._gone = str(error) or type(error).__name__
+
+    def is_new(self, *drawn_from: object) -> bool:
+        """Tell whether the list would be drawn from something else than the last time."""
+        before, self._drawn_from = self._drawn_from, drawn_from
+        return drawn_from != before
 
     def show_head(self, lines: Sequence[str]) -> None:
         """Show the two lines above the list."""
@@ -70,7 +76,10 @@ class RunPage(FollowingPage):
             return
         sheet = self.sheet()
         self.show_head(head_lines(self.view, sheet))
-        self.listing.show(run_rows(self.view, sheet))
+        # What stands still is drawn once; where something runs, the clocks go on.
+        runs = any(step.running is not None for step in self.view.state.steps.values())
+        if runs or self.is_new(self.view.state.seq, self.view.labels.items(), sheet.width, sheet.unicode):
+            self.listing.show(run_rows(self.view, sheet))
 
     def actions(self) -> list[Action]:
         """Return what may be done about the step under the cursor."""
@@ -126,8 +135,9 @@ class StepPage(FollowingPage):
             return
         sheet = self.sheet()
         self.show_head(step_head(view, self.step, sheet))
-        rows = step_rows(view, self.step, self.part, self._texts, sheet, folder=self.follower.folder)
-        self.listing.show(rows)
+        if self.is_new(view.state.seq, view.labels.items(), sheet.width, self.part, self._texts):
+            rows = step_rows(view, self.step, self.part, self._texts, sheet, folder=self.follower.folder)
+            self.listing.show(rows)
 
     def actions(self) -> list[Action]:
         """Return what may be done about the step."""

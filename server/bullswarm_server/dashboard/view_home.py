@@ -20,6 +20,7 @@ from bullswarm_server.displays.text import duration, one_line
 
 JUST_ENDED = 5
 _NARROW = 80
+_RUNS = frozenset({"running", "stopping"})
 
 FolderOf = Callable[[str], RunFolder]
 
@@ -75,18 +76,16 @@ def all_needs(look: RunsLook, folder_of: FolderOf) -> list[Need]:
     return sorted(found, key=lambda need: need.since)
 
 
-def running_of(look: RunsLook) -> list[Glance]:
-    """Return the runs that are not over, newest first."""
-    return sorted(
-        (glance for glance in look.glances.values() if glance.state.finished is None),
-        key=lambda glance: glance.state.created_at,
-        reverse=True,
-    )
+def under_way(look: RunsLook, *, at_rest: bool) -> list[Glance]:
+    """Return the runs that are not over, newest first: those that run, or those that wait, are paused or interrupted."""
+    found = [glance for glance in look.glances.values() if glance.state.finished is None]
+    found = [glance for glance in found if (glance.status not in _RUNS) is at_rest]
+    return sorted(found, key=lambda glance: glance.state.created_at, reverse=True)
 
 
 def home_rows(runs: RunsLook, pools: PoolsLook, needs: Sequence[Need], terminal: Terminal) -> RowTable:
     """Return the page."""
-    running = running_of(runs)
+    running, resting = under_way(runs, at_rest=False), under_way(runs, at_rest=True)
     rows = [heading(_title("Needs you", len(needs)), terminal)]
     for need in needs:
         rows += _need(need, runs, terminal)
@@ -94,6 +93,9 @@ def home_rows(runs: RunsLook, pools: PoolsLook, needs: Sequence[Need], terminal:
     rows += [Row(""), heading(_title("Running", len(running)), terminal)]
     rows += [running_row(glance, runs, terminal) for glance in running]
     rows += [] if running else [_idle(runs, terminal)]
+    if resting:
+        rows += [Row(""), heading(_title("At rest", len(resting)), terminal)]
+        rows += [running_row(glance, runs, terminal) for glance in resting]
     rows += [Row(""), heading("Pools this week", terminal), *pool_rows(pools.rows, terminal)]
     rows += [] if pools.rows else [Row(terminal.style.faint(terminal.clipped("  no pool · bullswarm doctor", 60)))]
     ended = [row for row in runs.rows if row.outcome is not None][:JUST_ENDED]

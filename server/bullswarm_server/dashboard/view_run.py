@@ -61,28 +61,30 @@ def plan_rows(view: RunView, terminal: Terminal) -> list[Row]:
     phases = phases_of(view.state.program, view.state.plan)
     rows: list[Row] = []
     phase: str | None = None
+    longest = max(map(cells, view.state.steps), default=0)
+    widths = (min(longest, _LONGEST_NAME if terminal.width >= _NARROW else 14), _pool_width(view, terminal))
     for name in phased_order(view.state.plan, phases):
         if phases[name] != phase:
             phase = phases[name]
             rows += [heading(one_line(phase), terminal)] if phase else []
         place = Place("step", view.state.created.run_id, name)
-        rows.append(Row(f"{mark_of(view.known[name], terminal)} {_node(view, name, terminal)}", place))
+        rows.append(Row(f"{mark_of(view.known[name], terminal)} {_node(view, name, widths, terminal)}", place))
     return rows
 
 
-def _node(view: RunView, name: str, terminal: Terminal) -> str:
+def _node(view: RunView, name: str, widths: tuple[int, int], terminal: Terminal) -> str:
+    name_width, pool_width = widths
     room, status = terminal.width - 2, view.known[name]
     step = view.state.steps.get(name)
     if step is None:
         return terminal.clipped(words_of(view.state, name, status, labels=view.labels), room)
-    longest = max(cells(one) for one in view.state.steps)
-    shown = terminal.padded(name, min(longest, _LONGEST_NAME if terminal.width >= _NARROW else 14))
+    shown = terminal.padded(name, name_width)
     attempt = step.running or step.current
     if attempt is None:
         waits = [other for other in view.state.plan.waits[name] if view.known[other] not in OVER]
         word = f"waits for {', '.join(waits)}" if waits and status == "pending" else status
         return terminal.style.faint(terminal.clipped(f"{shown} {word}", room))
-    pool = terminal.padded(one_line(view.labels.shown(attempt.picked.pool)), _pool_width(view, terminal))
+    pool = terminal.padded(one_line(view.labels.shown(attempt.picked.pool)), pool_width)
     if attempt.running:
         return _running(attempt, view.lives.get(name), f"{shown} {pool} ", room, view.now, terminal)
     ended = terminal.clipped(f"{shown} {pool} {_ended(view, step, status)}", room)
@@ -151,10 +153,11 @@ def timeline_rows(view: RunView, terminal: Terminal) -> list[Row]:
     end = max([_until(one, view) for one in attempts] + [begin + timedelta(seconds=1)])
     names = [f"{one.picked.step}-{one.picked.ordinal}" for one in attempts]
     name_width = min(max(map(cells, names)), 22 if terminal.width >= _NARROW else 12)
-    room = max(8, terminal.width - name_width - _pool_width(view, terminal) - 10)
+    pool_width = _pool_width(view, terminal)
+    room = max(4, terminal.width - name_width - pool_width - 10)
     rows = []
     for name, one in zip(names, attempts, strict=True):
-        pool = terminal.padded(one_line(view.labels.shown(one.picked.pool)), _pool_width(view, terminal))
+        pool = terminal.padded(one_line(view.labels.shown(one.picked.pool)), pool_width)
         drawn = _span(one, view, begin=begin, end=end, width=room, terminal=terminal)
         took = duration((_until(one, view) - _began(one)).total_seconds() / 60)
         line = f"{terminal.padded(name, name_width)} {pool} {drawn} {took:>6}"

@@ -46,10 +46,10 @@ async def test_home_says_what_needs_you_what_runs_and_the_pools(look: Look, widt
     async with look.open(width) as screens:
         text = screens.text
         assert "Needs you (2)" in text and "gate look waits for you" in text and "mend needs you" in text
-        assert "Running (2)" in text and "1/4" in text and "parser [night-shift] +1" in text
+        assert "Running (1)" in text and "At rest (1)" in text and "1/4" in text and "parser [night-shift] +1" in text
         assert "Pools this week" in text and "work" in text and "night-shift" in text and "31%" in text
         assert "Just ended" in text and "Mend the te" in text
-        assert ("2 need you" in text) and ("2 running" in text) is (width > 55)
+        assert ("2 need you" in text) and ("1 running" in text) is (width > 55)
         assert_good(screens, tmp_path)
 
 
