@@ -145,6 +145,39 @@ def test_a_run_whose_journal_is_damaged_can_be_deleted(site: Site) -> None:
     assert site.say("runs", "delete", run_id, "--yes").code == 0 and left(site) == set()
 
 
+def damage(site: Site) -> None:
+    with site.database() as connection:
+        connection.execute("UPDATE events SET payload = '[]' WHERE type = 'attempt.picked'")
+        connection.commit()
+
+
+def test_a_run_that_cannot_be_ended_since_its_journal_is_damaged_can_be_deleted(site: Site) -> None:
+    actors(site)
+    goal(site, GATED, "--foreground")
+    folder = site.run_folder()
+    damage(site)
+    assert site.say("workflow", "cancel", "last").code == 2
+    asked = site.say("runs", "delete", "last")
+    assert asked.code == 1 and "(damaged)" in asked.err and folder.exists()
+    assert site.say("runs", "delete", "last", "--yes").code == 0
+    assert left(site) == set() and not folder.exists()
+
+
+def test_a_damaged_run_stays_while_a_worker_of_it_is_at_work(site: Site) -> None:
+    site.worker("one", WAIT_FOR_GO)
+    launcher = site.start_run()
+    site.happened("attempt.launched")
+    keeper = site.keeper()
+    site.kill(site.kernel())
+    site.kill_launcher(launcher)
+    damage(site)
+    said = site.say("runs", "delete", "last", "--yes")
+    assert said.code == 2 and f"kill {keeper}" in said.err and site.run_folder().exists()
+    site.go()
+    quiet(site)
+    assert site.say("runs", "delete", "last", "--yes").code == 0 and left(site) == set()
+
+
 def test_a_run_that_was_taken_up_again_meanwhile_stays(site: Site) -> None:
     from bullswarm_core.errors import UsageError
 

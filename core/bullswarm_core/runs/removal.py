@@ -15,13 +15,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from bullswarm_core.database import transaction
-from bullswarm_core.errors import RunConflictError, StorageError, UsageError
-from bullswarm_core.home import Home
+from bullswarm_core.errors import RunConflictError, StateError, StorageError, UsageError
+from bullswarm_core.home import Home, read_json
 from bullswarm_core.runs.engine import kernel_lease
 from bullswarm_core.runs.folder import MARKER, RunFolder
 from bullswarm_core.runs.journal import Journal, RunRow
 from bullswarm_core.runs.worktrees import remove_spent, unmerged, worktrees
 from bullswarm_core.values import dataclass
+from bullswarm_core.workers.identity import ProcessIdentity, is_alive
 
 # A run's folder is made an instant before its record; a day is far beyond any launch that is still under way.
 _ORPHANED_AFTER = timedelta(days=1)
@@ -44,13 +45,13 @@ class Size:
 def remove_run(
     home: Home, connection: sqlite3.Connection, row: RunRow, *, environ: Mapping[str, str] = os.environ
 ) -> Size:
-    """Delete an ended run and say how much it held.
+    """Delete an ended run and say how much it held; also one that can't be ended, since its journal is damaged.
 
     Raises UsageError for one that is not over or keeps a worktree with work, RunConflictError when a kernel drives it,
     StorageError when a file can't be deleted; what is left of the files then goes with the next ``home prune``.
     """
     folder = RunFolder.of(home, row.run_id)
-    refuse_unless_over(row)
+    refuse_unless_over(connection, row, folder)
     refuse_worktrees(folder, row.short_id, environ=environ)
     with _nobody_drives(folder):
         _spend_worktrees(folder, row.short_id, environ)
@@ -58,13 +59,41 @@ def remove_run(
         return _remove_folder(folder.path)
 
 
-def refuse_unless_over(row: RunRow) -> None:
-    """Raise UsageError for a run without a result."""
-    if row.finished_at is None:
+def refuse_unless_over(connection: sqlite3.Connection, row: RunRow, folder: RunFolder) -> None:
+    """Raise UsageError for a run without a result, unless its journal is damaged and nothing of it runs any more."""
+    if row.finished_at is not None:
+        return
+    if not _is_damaged(connection, row):
         raise UsageError(
             f"run {row.short_id} is not over: only ended runs are deleted",
             hint=f"end it first: bullswarm runs stop {row.short_id}",
         )
+    if alive := _living_keepers(folder):
+        raise UsageError(
+            f"the journal of run {row.short_id} is damaged, but a worker of it is still at work",
+            hint=f"wait for its end, or end its keeper first: kill {alive[0]}",
+        )
+
+
+def _is_damaged(connection: sqlite3.Connection, row: RunRow) -> bool:
+    try:
+        Journal(connection).state(row.run_id)
+    except StateError:
+        return True
+    return False
+
+
+def _living_keepers(folder: RunFolder) -> list[int]:
+    """Return the processes that look after a worker of the run, by the files that they leave."""
+    found = []
+    for file in sorted(folder.path.glob("attempt-*.keeper.json")):
+        try:
+            keeper = ProcessIdentity.from_json(read_json(file, default={}).get("keeper"))
+        except StateError:
+            continue
+        if keeper is not None and is_alive(keeper):
+            found.append(keeper.pid)
+    return found
 
 
 def refuse_worktrees(folder: RunFolder, name: str, *, environ: Mapping[str, str] = os.environ) -> None:
@@ -146,7 +175,7 @@ def _spend_worktrees(folder: RunFolder, name: str, environ: Mapping[str, str]) -
 def _remove_record(connection: sqlite3.Connection, row: RunRow) -> None:
     with transaction(connection):
         found = connection.execute("SELECT finished_at FROM runs WHERE id = ?", (row.run_id,)).fetchone()
-        if found is not None and found[0] is None:
+        if found is not None and found[0] is None and not _is_damaged(connection, row):
             raise UsageError(f"run {row.short_id} has been taken up again", hint="delete it when it is over")
         connection.execute("DELETE FROM events WHERE run = ?", (row.run_id,))
         connection.execute("DELETE FROM runs WHERE id = ?", (row.run_id,))

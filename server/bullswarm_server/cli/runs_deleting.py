@@ -21,12 +21,14 @@ def delete(options: argparse.Namespace, context: CommandContext) -> int:
     """Delete an ended run, its journal and its files, once it was approved."""
     row = _row_named(options.run_id, context)
     folder = RunFolder.of(context.home, row.run_id)
-    refuse_unless_over(row)
+    with reading(context) as connection:
+        assert connection is not None, "there is a row"
+        refuse_unless_over(connection, row, folder)
     refuse_worktrees(folder, row.short_id, environ=context.environ)
     if not options.yes:
         held = size_of(folder.path)
         context.note(
-            f"run {row.short_id} ({row.outcome}): {held.files} files, {size_text(held)} in {folder.path}",
+            f"run {row.short_id} ({row.outcome or 'damaged'}): {held.files} files, {size_text(held)} in {folder.path}",
             "nothing was deleted · pass --yes to approve",
         )
         return 1
