@@ -3,10 +3,10 @@ import type { EngineInterface } from 'claude-code'
 
 import type { ModState, View } from '../types'
 import { bullswarm, troubleOf } from './program'
-import { keepStrip, keepView, known, picture } from './store'
+import { keepStrip, keepView, picture } from './store'
 import { runWords } from './strip'
 import type { Watch } from './watch'
-import { renew, showDetail } from './watch'
+import { renew, showDetail, sure } from './watch'
 
 const PANE = 'bullswarm'
 const HELP =
@@ -39,9 +39,9 @@ export async function answer($: EngineInterface, watch: Watch, args: string): Pr
     case 'pools':
       return printed($, ['pools'])
     case 'runs':
-      return runs($)
+      return runs($, watch)
     case 'open':
-      return open($, rest)
+      return open($, watch, rest)
     case 'label':
       return label($, watch, rest)
     case 'on':
@@ -71,8 +71,8 @@ async function printed($: EngineInterface, words: readonly string[]) {
   return said.code === 0 ? said.out.trimEnd() || said.err.trim() : troubleOf(said)
 }
 
-async function runs($: EngineInterface) {
-  const state = await known($)
+async function runs($: EngineInterface, watch: Watch) {
+  const state = await sure($, watch)
   if (state === null) return (await picture($)).trouble || 'bullswarm has nothing to show yet'
   const now = (await $.clock.now()) / 1000
   const running = state.runs.map(run => runWords(run, 110, now))
@@ -82,8 +82,8 @@ async function runs($: EngineInterface) {
   return [...(running.length > 0 ? running : ['nothing is running']), ...over].join('\n')
 }
 
-async function open($: EngineInterface, [name, step]: string[]) {
-  const state = await known($)
+async function open($: EngineInterface, watch: Watch, [name, step]: string[]) {
+  const state = await sure($, watch)
   const run = chosen(state, name)
   if (run === undefined) return name === undefined ? 'nothing is running' : `no run ${name} is running · /bullswarm runs`
   if (step === undefined) return opened($, { page: 'run', run })

@@ -8,7 +8,7 @@ import type { Outcome, Task } from './delegation'
 import { bullswarm, troubleOf } from './program'
 import { keepStrip, known } from './store'
 import { findVerdict, verdictLine } from './verdict'
-import { follow, newWatch } from './watch'
+import { follow, newWatch, sure } from './watch'
 import type { Watch } from './watch'
 
 export const PROVIDER = 'claude-code'
@@ -79,7 +79,7 @@ export async function news($: EngineInterface, session: Session) {
 
 /** The task of an Agent call, where the person turned delegation on. */
 export async function delegated($: EngineInterface, session: Session, call: Record<string, unknown>) {
-  const state = session.isAwake ? await known($) : null
+  const state = session.isAwake ? await sure($, session.watch) : null
   return state?.delegation === true ? taskOf(call, session.permissionMode) : undefined
 }
 

