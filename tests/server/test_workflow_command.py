@@ -188,6 +188,11 @@ def test_a_loop_that_is_out_of_rounds_gets_more_or_is_left_unmet(site: Site) -> 
     assert site.say("workflow", "continue", "last", "l").code == 0
     done = site.say("workflow", "wait", "last", "--json")
     assert done.code == 0 and done.document["loops"][0]["outcome"] == "continued-unmet"
+    assert done.document["loops"][0]["status"] == "continued-unmet"
+    unmet = "loop l continued by the caller after 2 of 2 rounds (condition not met)"
+    assert done.document["reason"] == f"1 of 1 steps succeeded · {unmet}"
+    shown = site.say("runs", "show", "last").out
+    assert unmet in shown and "→ loop l continued-unmet" in shown and "✓ loop" not in shown
 
 
 def test_a_pause_is_lifted_by_resume(site: Site) -> None:

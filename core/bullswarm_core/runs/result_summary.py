@@ -138,9 +138,21 @@ def _concerns(result: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} returned early: {_short('; '.join(map(str, early['items'])), 160)}"
         if step.get("accepted"):
             yield f"{name} was accepted by choice: {_short(step['accepted'], 160)}"
+        elif step["status"] == "succeeded" and (failed := _failed_checks(step)):
+            yield f"{name}: checked, not passed: {_short('; '.join(failed), 160)}"
     for loop in result.get("loops") or ():
         if loop.get("outcome") == "continued-unmet":
             yield f"loop {loop['id']} was continued although its condition was not met"
+
+
+def _failed_checks(step: Mapping[str, Any]) -> list[str]:
+    """Name what a step was checked by in vain: a loop that reads its checks lets it succeed all the same."""
+    results = step.get("evidenceResults") or ()
+    return [
+        str(item.get("cmd") or item.get("file"))
+        for item in results
+        if isinstance(item, Mapping) and item.get("status") != "passed"
+    ]
 
 
 def _node(node: Mapping[str, Any]) -> Document:

@@ -43,7 +43,7 @@ def result_of(state: RunState, outcome: str, *, folder: RunFolder, label: Label)
         "loops": [
             {
                 "id": loop.id,
-                "status": known[loop.id],
+                "status": state.loops[loop.id].outcome or known[loop.id],
                 "outcome": _loop_outcome(state, loop.id, known),
                 **_rounds(state, loop.id),
             }
@@ -94,11 +94,20 @@ def reason_of(state: RunState, known: Mapping[str, NodeStatus], outcome: str) ->
         return f"stopped by {by}"
     missing = [step.id for step in steps if known[step.id] != "succeeded"]
     if not missing:
-        return f"{len(steps)} of {len(steps)} steps succeeded"
+        return " · ".join([f"{len(steps)} of {len(steps)} steps succeeded", *_unmet(state)])
     shown = [f"{name} {_what_became_of(state.steps[name], known[name])}" for name in missing[:_MOST_NAMED]]
     if len(missing) > _MOST_NAMED:
         shown.append(f"and {len(missing) - _MOST_NAMED} more")
     return f"{len(missing)} of {len(steps)} steps did not succeed: {', '.join(shown)}"
+
+
+def _unmet(state: RunState) -> list[str]:
+    """Name the loops that somebody went on from although their condition never held; such a loop never passed."""
+    return [
+        f"loop {loop.id} continued by the caller after {loop.round} of {loop.max_rounds} rounds (condition not met)"
+        for loop in state.loops.values()
+        if loop.outcome == "continued-unmet"
+    ]
 
 
 def totals_of(state: RunState) -> Document:

@@ -13,7 +13,7 @@ from bullswarm_server.displays.text import Style, duration, one_line
 _PLAIN = Style(colour=False)
 _MARKS = {
     "succeeded": "✓", "passed": "✓", "failed": "✗", "blocked": "✗", "cancelled": "✗", "running": "▶", "waiting": "⧖",
-    "pending": "·",
+    "pending": "·", "continued-unmet": "→",
 }  # fmt: skip
 # Where waiting leads somewhere: a run at rest waits for somebody instead.
 _GOING_ON = ("running", "stopping", "kernel-gone")

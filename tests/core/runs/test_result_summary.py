@@ -45,6 +45,14 @@ def test_a_small_run_is_told_whole() -> None:
     assert found["handback"]["options"]["retry"] == "bullswarm workflow resume abcdef"
 
 
+def test_a_check_in_vain_is_told_although_the_step_is_over() -> None:
+    written = Written(document({"id": "a"}, {"id": "b"}))
+    checks = [{"type": "command", "cmd": "true", "status": "passed"}]
+    written.run("a", evidenceResults=[*checks, {"type": "command", "cmd": "pytest -q", "status": "failed"}])
+    written.run("b", evidenceResults=checks)
+    assert summary(result(written, "completed"))["concerns"] == ["a: checked, not passed: pytest -q"]
+
+
 def test_what_goes_first_is_the_concerns_then_details_then_the_steps_that_went_well() -> None:
     steps = [{"id": f"step-{number}"} for number in range(12)]
     small, large = Written(document(*steps)), Written(document(*steps, *({"id": f"more-{n}"} for n in range(60))))
