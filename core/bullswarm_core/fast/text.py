@@ -17,6 +17,10 @@ _CONTROL = (
     r"|[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]"  # C0 but tab and newline, DEL, C1
 )
 
+# What turns the direction of writing (embeddings, overrides, isolates) and, never closed, the rest of a line of ours too: a
+# goal could make its outcome read as another. The marks that right-to-left text needs (U+200E, U+200F, U+061C) stay.
+_TURNS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+
 
 def plain(text: str) -> str:
     """Return ``text`` without a single control sequence (CSI, OSC, DCS, APC, PM, SOS, C0, C1); tabs and newlines stay."""
@@ -28,8 +32,10 @@ def plain(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` without control sequences, on one line, with single spaces."""
-    return " ".join(plain(text).split())
+    """Return ``text`` without control sequences, on one line, with single spaces, in the direction in which it stands."""
+    if not text.isprintable():
+        text = plain(text).translate(_TURNS)
+    return " ".join(text.split())
 
 
 def clipped(text: str, most: int) -> str:
