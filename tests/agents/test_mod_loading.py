@@ -81,7 +81,13 @@ def from_a_marketplace(machine: Machine, mod: Path) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("load", [from_a_folder, from_the_skills, from_a_marketplace])
+def by_integrate(machine: Machine, mod: Path) -> list[str]:
+    done = machine.bullswarm("integrate", "install", "--yes", "--agents", "claude")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return []
+
+
+@pytest.mark.parametrize("load", [from_a_folder, from_the_skills, from_a_marketplace, by_integrate])
 def test_it_loads(machine: Machine, load: Callable[[Machine, Path], list[str]]) -> None:
     options = load(machine, furnish(machine))
     assert SAID in ask(machine, *options, "-p", "/bullswarm runs")

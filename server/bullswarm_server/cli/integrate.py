@@ -197,7 +197,9 @@ def _agrees(call: _Call, plans: Sequence[Plan]) -> bool:
     if call.options.json or not sys.stdin.isatty():
         return False
     # The changes fill more than a screen; what they are about must stand where the answer is given.
-    files = [call.person.shown(change.file.path) for plan in plans for change in plan.changes]
+    changes = [change for plan in plans for change in plan.changes]
+    # Of a folder that is bullswarm's own the folder is told.
+    files = dict.fromkeys(call.person.shown(change.within or change.file.path) for change in changes)
     call.context.print("", "Files:", *(f"  {file}" for file in files))
     call.context.out.write("\nWrite this? [y/N] ")
     call.context.out.flush()

@@ -1,4 +1,4 @@
-"""Claude Code: an MCP entry in .claude.json, hooks (and a status line) in settings.json, the skill, a block in CLAUDE.md.
+"""Claude Code: an MCP entry in .claude.json, hooks (and a status line) in settings.json, mod, skill, a block in CLAUDE.md.
 
 The same can come as one plugin (the packaged ``claude-mod``). Both at once would start two servers and run each hook
 twice, so with the plugin turned on only the block is written.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bullswarm_server.integrate.agent import Agent, Form, Setup, instructions, json_value, skill
+from bullswarm_server.integrate.claude_mod import mod_parts
 from bullswarm_server.integrate.hook_parts import JsonHooks
 from bullswarm_server.integrate.parts import JsonEntry, Part
 from bullswarm_server.integrate.person import Person
@@ -27,6 +28,7 @@ def _make(person: Person, sources: Sources, form: Form | None) -> Setup:
     parts: list[Part] = [JsonEntry(settings_file(folder, person), path, entry, fixed=("command", "args"))]
     if (hooks := sources.hooks("claude")) is not None:
         parts.append(JsonHooks(folder / "settings.json", hooks))
+    parts += mod_parts(folder, person, sources)
     line = StatusLine(folder / "settings.json", sources.command)
     parts.append(skill(folder / "skills", sources))
     block = instructions(folder / "CLAUDE.md")

@@ -12,8 +12,8 @@ from bullswarm_core.values import dataclass
 from bullswarm_server.integrate.errors import IntegrationError
 
 _BOM = b"\xef\xbb\xbf"
-# What the agents themselves take their settings folders from.
-_FOLDER_VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "GROK_HOME")
+# What the agents, and bullswarm for its copy of the mod, take their folders from.
+_FOLDER_VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "GROK_HOME", "BULLSWARM_HOME")
 _WRITE_BITS = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 

@@ -14,6 +14,8 @@ from bullswarm_server.integrate.person import Person
 from bullswarm_server.integrate.workspace import Change
 
 _HIDDEN = "•••"
+# Code of ours in a folder of ours: a person looks for it in the file, not in a question.
+_LONG_FILE = 60
 _NAMED = re.compile(
     r"""(?i)(["']?[\w.-]*(?:key|token|secret|passw|credential|auth|cookie|private|bearer)[\w.-]*["']?\s*[:=]\s*["']?)"""
     r"""([^"'\s,}\]]+)"""
@@ -27,6 +29,9 @@ def difference(change: Change, person: Person) -> list[str]:
     before, after = change.file.text, change.text
     name = person.shown(change.file.path)
     files = "/dev/null" if before is None else name, "/dev/null" if after is None else name
+    whole = _lines(before if after is None else after)
+    if change.within is not None and len(whole) > _LONG_FILE:
+        return [f"--- {files[0]}", f"+++ {files[1]}", f"({len(whole)} lines of bullswarm's own)"]
     lines = [plain(line) for line in difflib.unified_diff(_lines(before), _lines(after), *files, n=0, lineterm="")]
     # A file that is new or that goes is bullswarm's own from end to end.
     return lines if before is None or after is None else [_without_secrets(line) for line in lines]
