@@ -128,7 +128,22 @@ def _named(name: str, cwd: str, before: TreeSnapshot | None) -> NamedFile:
         if old is not None:
             changed = changed or not old.same_as(new)
             written = written or (new != MISSING and not old.same_stat(new))
+    if _leads_to_older(root, name, before.taken_ns):
+        # The link is the worker's work, as far as it is the named file itself; what it leads to is nobody's of this step.
+        changed, written = changed and Path(root, name).is_symlink(), False
     return NamedFile(name, os.path.isfile(f"{root}/{name}"), changed, written)  # noqa: PTH113
+
+
+def _leads_to_older(root: str, name: str, taken_ns: int) -> bool:
+    """Tell whether a name leads out of the folder, to a file that nobody has touched since the step began.
+
+    By the file's ctime: what unpacks or copies keeps an old mtime.
+    """
+    try:
+        real = Path(root, name).resolve()
+        return not real.is_relative_to(root) and real.stat().st_ctime_ns < taken_ns
+    except (OSError, RuntimeError, ValueError):
+        return False
 
 
 def _changed_by(attempt: AttemptState) -> tuple[str, ...]:
