@@ -393,6 +393,20 @@ def test_what_is_no_program_is_named(site: Site, text: str) -> None:
     assert "not UTF-8" in site.say("workflow", "plan", "validate", "--program", str(file)).err
 
 
+def test_a_number_without_end_is_named_in_our_words(site: Site) -> None:
+    file = site.root / "program.json"
+    file.write_text('{"steps": [{"id": "a", "prompt": "x", "timeBox": ' + "9" * 5000 + "}]}")
+    said = site.say("workflow", "plan", "validate", "--program", str(file))
+    assert said.code == 2 and "a number has 5000 digits" in said.err and "sys." not in said.err
+
+
+def test_a_loop_of_one_round_is_told_in_the_singular(site: Site) -> None:
+    actors(site)
+    said = goal(site, LOOPING)
+    assert "stops for you at loop l when its only round is spent" in said.out
+    site.say("workflow", "wait", "last")
+
+
 def test_every_issue_is_told_and_nothing_is_started(site: Site) -> None:
     program = {"schemaVersion": "x", "steps": [{"id": "A"}, {"id": "b", "prompt": "p", "dependsOn": ["c"]}], "odd": 1}
     said = goal(site, program, "--json")

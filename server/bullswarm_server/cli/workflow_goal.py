@@ -91,10 +91,14 @@ def _begin(options: argparse.Namespace, context: CommandContext, created: RunCre
     return 0
 
 
+def _rounds(most: int) -> str:
+    return "its only round is" if most == 1 else f"its {most} rounds are"
+
+
 def _launch_document(created: RunCreated, plan: Program) -> dict[str, Any]:
     run = created.short_id
     stops = [f"gate {gate.id}" + (f" · {gate.note}" if gate.note else "") for gate in plan.gates]
-    stops += [f"loop {loop.id} when its {loop.max_rounds} rounds are spent" for loop in plan.loops]
+    stops += [f"loop {loop.id} when {_rounds(loop.max_rounds)} spent" for loop in plan.loops]
     return {
         "schemaVersion": LAUNCH_VERSION,
         "runId": created.run_id,

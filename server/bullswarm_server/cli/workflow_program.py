@@ -14,6 +14,8 @@ from bullswarm_core.errors import UsageError
 STDIN = "-"
 # A program carries its prompts, of which each may have 8 MiB; beyond this somebody has given the wrong file.
 MOST_BYTES = 64 * 1024 * 1024
+# Far beyond any number that a program or a schema holds, and within what Python reads (4300).
+_MOST_DIGITS = 1000
 
 
 def read_document(name: str, *, what: str) -> Any:
@@ -26,7 +28,9 @@ def read_document(name: str, *, what: str) -> Any:
     if len(data) > MOST_BYTES:
         raise UsageError(f"{what} {shown} has more than {MOST_BYTES} bytes", hint="is it the right file?")
     try:
-        return json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant, object_pairs_hook=_no_twins)
+        return json.loads(
+            data.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_int=_whole, object_pairs_hook=_no_twins
+        )
     except UnicodeDecodeError as error:
         raise UsageError(f"{what} {shown} is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from error
     except json.JSONDecodeError as error:
@@ -54,6 +58,12 @@ def _bytes_of(name: str, what: str) -> bytes:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a number has {len(digits)} digits")
+    return int(digits)
 
 
 def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
