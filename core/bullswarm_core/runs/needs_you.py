@@ -51,7 +51,8 @@ _OPTION_NAMES = {
 def needs_you(state: RunState, step: StepState, *, folder: RunFolder) -> Document:
     """Return all that a person needs to decide what becomes of a step that failed for good; pools by id."""
     kind, why = failure_of(step)
-    known = statuses(state)
+    # Once for all names: the walk goes through the whole program.
+    behind = _behind(state, step.id, statuses(state))
     finished = step.current.finished if step.current else None
     judgement: Mapping[str, Any] = finished.judgement if finished is not None else {}
     back_at = _back_at(step, judgement)
@@ -67,7 +68,7 @@ def needs_you(state: RunState, step: StepState, *, folder: RunFolder) -> Documen
         "why": why,
         "attempts": [_attempt(state, attempt) for attempt in step.counted],
         "stillRunning": [other.id for other in state.steps.values() if other.running is not None],
-        "waitingOnThis": [name for name in state.plan.order if name in _behind(state, step.id, known)],
+        "waitingOnThis": [name for name in state.plan.order if name in behind],
         "backAt": back_at,
         "options": _options(state, step, folder=folder, back_at=back_at),
     }
