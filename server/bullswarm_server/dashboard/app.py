@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -40,7 +41,10 @@ LIGHT, DARK = "textual-light", "textual-dark"
 
 
 class Dashboard(App[None]):
-    """Bullswarm on a whole terminal; ``read_sec`` None reads only on demand."""
+    """Bullswarm on a whole terminal; ``read_sec`` None reads only on demand.
+
+    ``server`` is the process that shows it to a browser, None on a terminal: without it nobody sees the dashboard any more.
+    """
 
     TITLE = "bullswarm"
     ENABLE_COMMAND_PALETTE = False
@@ -61,7 +65,7 @@ class Dashboard(App[None]):
         Binding("q,ctrl+c,ctrl+q", "quit", show=False, priority=False),
     ]
 
-    def __init__(self, source: Source, *, read_sec: float | None = READ_SEC) -> None:
+    def __init__(self, source: Source, *, read_sec: float | None = READ_SEC, server: int | None = None) -> None:
         super().__init__()
         self.source = source
         self.unicode = not wants_ascii(source.environ)
@@ -70,6 +74,7 @@ class Dashboard(App[None]):
         self.needs: Sequence[Need] = ()
         self.said: tuple[str, Tone] = ("reading", "faint")
         self._read_sec = read_sec
+        self._server = server
         self._soon = asyncio.Event()
         self._next_pools = 0.0
         self._reading = asyncio.Lock()
@@ -225,6 +230,9 @@ class Dashboard(App[None]):
     async def _keep_reading(self, seconds: float) -> None:
         while True:
             self._soon.clear()
+            if self._server not in (None, os.getppid()):
+                # The pipes to the server are broken, so that there is nothing to be put in order.
+                os._exit(1)
             await self.read_now()
             try:
                 await asyncio.wait_for(self._soon.wait(), seconds)
