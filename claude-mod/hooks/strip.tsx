@@ -9,6 +9,10 @@ type Table = Pick<Elements['terminal'], 'Box' | 'Text' | 'Button'>
 const WIDE = 76
 const MOST_POOLS = 8
 const MOST_RUNS = 9
+// The cells that Claude Code puts before a row with a digit, and those between what it says.
+const HOTKEY = 3
+const SEPARATORS = 4
+const LEAST_GOAL = 6
 const MARKS: Record<string, string> = { waiting: '⧖', paused: '⏸', 'kernel-gone': '✗', stopping: '■' }
 
 /** The pools that a person would look for: not those that are turned off, not the embedded stand-in. */
@@ -71,17 +75,19 @@ export const poolRow = (table: Table, pool: Pool, columns: number, now: number, 
   )
 }
 
-/** What a row says of a run: its progress, its step, its pool, its time. */
+/** What a row says of a run: its progress, its step, its pool, its time. A narrow one leaves out what can be guessed. */
 export const runWords = (run: Run, columns: number, now: number) => {
-  const mark = MARKS[run.state] ?? '▶'
-  const time = elapsed(run.startedAt ?? run.createdAt, run.expectedSec, now)
-  const where = run.poolLabel === null ? '' : `on ${oneLine(run.poolLabel)}`
-  const at = run.kind === 'run' ? (run.lane ?? '') : `${run.done}/${run.all} ${run.step ?? ''}`
+  const isWide = columns >= WIDE
+  const time = elapsed(run.startedAt ?? run.createdAt, run.expectedSec, now, isWide ? ' of ' : '/')
+  const where = run.poolLabel === null ? '' : `on ${clipped(oneLine(run.poolLabel), isWide ? 30 : 12)}`
+  const single = isWide ? (run.lane ?? '') : ''
+  const at = run.kind === 'run' ? single : `${run.done}/${run.all} ${clipped(run.step ?? '', isWide ? 30 : 12)}`
   const waits = run.waitingFor.length > 0 ? `waits for you at ${run.waitingFor.join(', ')}` : ''
   const state = ['running', 'waiting'].includes(run.state) ? '' : run.state
   const facts = [at, where, waits || state, waits ? '' : time].filter(Boolean).map(oneLine).join(' · ')
-  const goalRoom = Math.max(8, columns - facts.length - run.shortId.length - 10)
-  return clipped(`${mark} ${run.shortId} ${clipped(oneLine(run.goal), goalRoom)} · ${facts}`, columns - 4)
+  const head = `${MARKS[run.state] ?? '▶'} ${run.shortId}`
+  const room = columns - HOTKEY - head.length - facts.length - SEPARATORS
+  return clipped(`${head} ${clipped(oneLine(run.goal), Math.max(LEAST_GOAL, room))} · ${facts}`, columns - HOTKEY)
 }
 
 /** The whole strip; the caller has seen that there is something to say. */

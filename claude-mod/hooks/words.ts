@@ -28,10 +28,10 @@ export const since = (moment: string | null, now: number) => {
 }
 
 /** `3m of 8m`, or what is known of it. */
-export const elapsed = (startedAt: string | null, expectedSec: number | null, now: number) => {
+export const elapsed = (startedAt: string | null, expectedSec: number | null, now: number, between = ' of ') => {
   const gone = since(startedAt, now)
   if (gone === undefined) return ''
-  return expectedSec === null ? span(gone) : `${span(gone)} of ${span(expectedSec)}`
+  return expectedSec === null ? span(gone) : `${span(gone)}${between}${span(expectedSec)}`
 }
 
 /** The cells of a bar: what is used, what is free, and where in its time the window stands. */

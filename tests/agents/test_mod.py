@@ -176,6 +176,40 @@ def finished_step(session: Terminal, name: str) -> None:
     session.wait("q: close", gone=True)
 
 
+def program() -> dict[str, Any]:
+    steps = [
+        {"id": "survey", "prompt": "List the files.", "lane": "analyze"},
+        {"id": "explain", "prompt": TASK, "lane": "analyze", "dependsOn": ["survey"]},
+        {"id": "check", "prompt": "Check it all.", "lane": "analyze", "dependsOn": ["explain"]},
+    ]
+    return {
+        "schemaVersion": "bullswarm.workflow.program.v3",
+        "steps": [{**step, "route": {"pools": {"use": ["codex"]}}} for step in steps],
+    }
+
+
+def test_a_workflow_is_one_row_with_its_progress_and_opens_by_a_click(machine: Machine, release: Event) -> None:
+    mod = furnish(machine)
+    use(machine, "codex", five_hour=42, weekly=30)
+    machine.bullswarm("label", "codex", "cx")
+    write_json(machine.root / "program.json", program())
+    with claude(machine, "--plugin-dir", str(mod)) as session:
+        session.wait(FIVE_HOURS)
+        goal = machine.start(
+            "workflow", "goal", "Know the parser", "--program", str(machine.root / "program.json"), "--foreground"
+        )
+        shown = session.wait(r"1: ▶ \w+ Know the parser · 1/3 explain · on cx · \d+s")
+        row = next(number for number, line in enumerate(shown.splitlines(), 1) if "Know the parser" in line)
+        session.click(10, row)
+        steps = session.wait(r"running · 1 of 3 done")
+        assert re.search(r"1: ✓ survey · succeeded · cx · \d+s", steps) and "2: ▶ explain · running · cx" in steps
+        assert "3: · check · pending" in steps
+        release.set()
+        session.wait(r"running · 1 of 3 done", gone=True)
+        assert goal.wait(120) == 0
+        session.wait(r"\w+ is ok")
+
+
 def test_a_broken_bullswarm_is_one_quiet_line_with_the_way_to_mend_it(machine: Machine) -> None:
     mod = furnish(machine)
     command = machine.root / "bin" / "bullswarm"
