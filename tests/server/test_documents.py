@@ -50,7 +50,11 @@ def test_a_documented_command_is_taken(command: str) -> None:
 
 
 def _is_bare_operation(words: list[str]) -> bool:
-    return len(words) == 2 and not words[1].startswith("-") and words[0] in ("runs", "provider", "strategy", "workflow", "home")
+    return (
+        len(words) == 2
+        and not words[1].startswith("-")
+        and words[0] in ("runs", "provider", "strategy", "workflow", "home")
+    )
 
 
 def test_there_is_something_to_check() -> None:
