@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, TypeVar
 
 from bullswarm_core.values import MISSING, fields, is_dataclass
@@ -10,6 +11,7 @@ from bullswarm_core.values import MISSING, fields, is_dataclass
 Value = TypeVar("Value")
 
 
+@cache
 def camel(name: str) -> str:
     """Turn ``snake_case`` into ``camelCase``."""
     head, *rest = name.split("_")

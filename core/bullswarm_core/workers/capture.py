@@ -6,6 +6,8 @@ segment knows how many bytes it missed.
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from bullswarm_core.values import dataclass
 
 # A piece of this size keeps a reader's memory flat whatever the size of the capture.
 PIECE_BYTES = 1024 * 1024
+# The clock of a file system moves in steps, 4 ms as a rule and up to 2 s: what came within the step of the look left no mark.
+_SETTLED_NS = 3_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +50,48 @@ def segments(file: str | Path) -> list[Segment]:
     return sorted(found, key=lambda segment: (segment.start, segment.path != head))
 
 
+class Stillness:
+    """Tells that a capture has not grown, without a look through its folder, which may hold the files of 500 steps.
+
+    A segment that comes makes the folder another one, and what is written makes the newest file longer.
+    """
+
+    def __init__(self, file: str | Path) -> None:
+        self._file = file
+        self._folder = Path(file).parent
+        self._known: tuple[int, Path | None, int] | None = None
+
+    def holds(self) -> bool:
+        """Whether everything is as it was when it was looked through."""
+        return self._known is not None and self._known == self._now(self._known[1])
+
+    @contextlib.contextmanager
+    def look(self) -> Iterator[list[Segment]]:
+        """Look through the folder; how it stood before anything is read is what counts, once all of it was read."""
+        self._known = None
+        settled_ns = time.time_ns() - _SETTLED_NS
+        folder_ns = self._folder_ns()
+        found = segments(self._file)
+        last = found[-1].path if found else None
+        stood = (folder_ns, last, _size(last))
+        yield found
+        self._known = stood if 0 <= folder_ns < settled_ns else None
+
+    def _now(self, last: Path | None) -> tuple[int, Path | None, int]:
+        return self._folder_ns(), last, _size(last)
+
+    def _folder_ns(self) -> int:
+        try:
+            return self._folder.stat().st_mtime_ns
+        except OSError:
+            return -1
+
+
 class Follower:
     """Follows the capture of one stream from its first byte; a new one begins at the start again."""
 
     def __init__(self, file: str | Path) -> None:
-        self._file = file
+        self._stillness = Stillness(file)
         self.position = 0
 
     def read(self) -> list[bytes | Gap]:
@@ -59,9 +100,12 @@ class Follower:
 
     def pieces(self) -> Iterator[bytes | Gap]:
         """Yield what has come since the last call, one piece at a time (for a capture too big to hold)."""
+        if self._stillness.holds():
+            return
         # Listed before any is read: a segment with a successor in the list is complete, so its end is really its end.
-        for segment in segments(self._file):
-            yield from self._segment(segment)
+        with self._stillness.look() as found:
+            for segment in found:
+                yield from self._segment(segment)
 
     def _segment(self, segment: Segment) -> Iterator[bytes | Gap]:
         try:
@@ -97,6 +141,13 @@ def read_tail(file: str | Path, limit: int) -> bytes:
         if len(tail) >= limit:
             break
     return tail
+
+
+def _size(path: Path | None) -> int:
+    try:
+        return -1 if path is None else path.stat().st_size
+    except OSError:
+        return -1
 
 
 def captured_size(file: str | Path) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bullswarm_core.workers.capture import captured_size, read_tail
+from bullswarm_core.workers.capture import Stillness, captured_size, read_tail
 from bullswarm_core.workers.facts import ProviderError
 from bullswarm_core.workers.stream_table import StderrRetry, StreamTable
 from bullswarm_core.workers.stream_values import status_in_text
@@ -35,13 +35,15 @@ class StderrWatch:
     def __init__(self, file: Path, table: StreamTable | None) -> None:
         self._file = file
         self._table = table if table is not None and table.stderr_retries else None
+        self._stillness = Stillness(file)
         self._seen = 0
 
     def moved(self) -> bool:
         """Tell whether there is more to read than at the last call."""
-        if self._table is None:
+        if self._table is None or self._stillness.holds():
             return False
-        size = captured_size(self._file)
+        with self._stillness.look():
+            size = captured_size(self._file)
         moved, self._seen = size != self._seen, size
         return moved
 

@@ -142,7 +142,7 @@ class Watch:
         return " ".join(words)
 
     def _attach(self) -> None:
-        state = state_named(self.run_id, self.context)
+        state = self._at_start
         known = statuses(state)
         sequence = state.seq if self.options.after is None else self.options.after
         if self.options.jsonl:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bullswarm_core.workers.capture import PIECE_BYTES, Follower, Gap, captured_size, read_tail, segments
+from bullswarm_core.workers import capture
+from bullswarm_core.workers.capture import PIECE_BYTES, Follower, Gap, Segment, captured_size, read_tail, segments
 from bullswarm_core.workers.keeper_capture import BoundedCapture
 
 
@@ -94,3 +98,55 @@ def test_the_tail_crosses_segments_but_no_gap(tmp_path: Path) -> None:
     assert read_tail(tmp_path / "out", 5) == b"bcdef"
     assert read_tail(tmp_path / "out", 50) == b"abcdef"
     assert read_tail(tmp_path / "none", 50) == b""
+
+
+def settled(folder: Path) -> None:
+    """Let the folder's last change lie so far back that a look at it is believed."""
+    long_ago = time.time() - 60
+    os.utime(folder, (long_ago, long_ago))
+
+
+def test_a_quiet_capture_is_not_looked_for_among_the_files_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "out"
+    file.write_bytes(b"one")
+    settled(tmp_path)
+    follower = Follower(file)
+    assert follower.read() == [b"one"]
+    looks: list[str] = []
+
+    def looked(file: str | Path) -> list[Segment]:
+        looks.append("looked")
+        return segments(file)
+
+    monkeypatch.setattr(capture, "segments", looked)
+    assert follower.read() == [] and looks == []
+    with file.open("ab") as grown:
+        grown.write(b"two")
+    assert follower.read() == [b"two"] and looks == ["looked"]
+    settled(tmp_path)
+    assert follower.read() == [] and follower.read() == []
+    (tmp_path / "out.tail-6").write_bytes(b"three")
+    assert follower.read() == [b"three"]
+
+
+def test_a_folder_that_has_just_changed_is_looked_at_again(tmp_path: Path) -> None:
+    file = tmp_path / "out"
+    file.write_bytes(b"one")
+    follower = Follower(file)
+    assert follower.read() == [b"one"]
+    stamp = tmp_path.stat().st_mtime_ns
+    (tmp_path / "out.tail-3").write_bytes(b"two")
+    os.utime(tmp_path, ns=(stamp, stamp))  # as on a file system whose clock moves in long steps
+    assert follower.read() == [b"two"]
+
+
+def test_a_reader_that_stops_in_the_middle_goes_on_there(tmp_path: Path) -> None:
+    file = tmp_path / "out"
+    file.write_bytes(b"one")
+    (tmp_path / "out.tail-3").write_bytes(b"two")
+    settled(tmp_path)
+    follower = Follower(file)
+    assert next(iter(follower.pieces())) == b"one"
+    assert follower.read() == [b"two"]
