@@ -11,7 +11,10 @@ from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.displays.terminal import can_redraw
 
+_WATCH_SEC = 1.0
 _SERVED = ":WebDriver"
+# What textual-serve tells the program that it starts; the kernels that are started from there have nothing to do with it.
+_OF_THE_PAGE = ("TEXTUAL", "TERM_PROGRAM", "COLUMNS", "ROWS")
 
 
 def run(arguments: list[str], context: CommandContext) -> int:
@@ -30,9 +33,28 @@ def run(arguments: list[str], context: CommandContext) -> int:
     from bullswarm_server.dashboard.app import Dashboard
     from bullswarm_server.dashboard.source import Source
 
-    dashboard = Dashboard(Source(context.home, context.environ), server=os.getppid() if served else None)
+    environ = {
+        name: value for name, value in context.environ.items() if not served or not name.startswith(_OF_THE_PAGE)
+    }
+    dashboard = Dashboard(Source(context.home, environ), served=served)
+    if served:
+        _end_with(os.getppid())
     dashboard.run()
     return dashboard.return_code or 0
+
+
+def _end_with(server: int) -> None:
+    """End this process when the one that shows it is gone, whatever state the drawing is in then."""
+    import threading
+    import time
+
+    def watch() -> None:
+        while os.getppid() == server:
+            time.sleep(_WATCH_SEC)
+        # The pipes to the server are broken: there is nothing to be put in order, and waiting for them may take for ever.
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _serve(port: int, context: CommandContext) -> int:

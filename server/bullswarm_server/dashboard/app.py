@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import io
-import os
+import signal
 import sqlite3
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual.app import App
@@ -43,7 +44,7 @@ LIGHT, DARK = "textual-light", "textual-dark"
 class Dashboard(App[None]):
     """Bullswarm on a whole terminal; ``read_sec`` None reads only on demand.
 
-    ``server`` is the process that shows it to a browser, None on a terminal: without it nobody sees the dashboard any more.
+    ``served``: a browser shows it, and draws every letter, whatever the locale of the server.
     """
 
     TITLE = "bullswarm"
@@ -65,16 +66,15 @@ class Dashboard(App[None]):
         Binding("q,ctrl+c,ctrl+q", "quit", show=False, priority=False),
     ]
 
-    def __init__(self, source: Source, *, read_sec: float | None = READ_SEC, server: int | None = None) -> None:
+    def __init__(self, source: Source, *, read_sec: float | None = READ_SEC, served: bool = False) -> None:
         super().__init__()
         self.source = source
-        self.unicode = not wants_ascii(source.environ)
+        self.unicode = served or not wants_ascii(source.environ)
         self.runs: RunsLook | None = None
         self.pools = PoolsLook(utc_now())
         self.needs: Sequence[Need] = ()
         self.said: tuple[str, Tone] = ("reading", "faint")
         self._read_sec = read_sec
-        self._server = server
         self._soon = asyncio.Event()
         self._next_pools = 0.0
         self._reading = asyncio.Lock()
@@ -85,6 +85,9 @@ class Dashboard(App[None]):
         self.theme = LIGHT if wants_light(self.source.environ) else DARK
         self.set_class(not self.unicode, "-ascii")
         self.push_screen(HomePage())
+        # A terminal that is not given back is left without its cursor.
+        leave = partial(self.exit, return_code=128 + signal.SIGTERM)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leave)
         if self._read_sec is not None:
             self.run_worker(self._keep_reading(self._read_sec), group="reading")
 
@@ -230,9 +233,6 @@ class Dashboard(App[None]):
     async def _keep_reading(self, seconds: float) -> None:
         while True:
             self._soon.clear()
-            if self._server not in (None, os.getppid()):
-                # The pipes to the server are broken, so that there is nothing to be put in order.
-                os._exit(1)
             await self.read_now()
             try:
                 await asyncio.wait_for(self._soon.wait(), seconds)

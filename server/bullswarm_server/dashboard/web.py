@@ -157,8 +157,7 @@ class WebDashboard(Server):
 def serve(*, port: int, tell: Callable[[str], None]) -> None:
     """Serve until the process is ended or interrupted; ``tell`` is given the address. Raises OSError for a taken port."""
     command = shlex.join([sys.executable, "-P", "-m", "bullswarm_server.cli.main", "dashboard"])
-    # The page draws every letter, whatever the locale of this process.
-    server = WebDashboard(f"exec env BULLSWARM_UNICODE=1 {command}", token=secrets.token_urlsafe(32))
+    server = WebDashboard(f"exec {command}", token=secrets.token_urlsafe(32))
     asyncio.run(_serve(server, port, tell))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -21,6 +22,14 @@ def test_bare_bullswarm_opens_it_after_set_up_and_q_gives_the_terminal_back(worl
         assert "\x1b[?1049h" in terminal.seen
         terminal.type("q")
         assert terminal.end() == 0
+        assert "\x1b[?1049l" in terminal.seen
+
+
+def test_one_that_is_ended_gives_the_terminal_back(world: World) -> None:
+    with on_terminal(["dashboard"], world.environ) as terminal:
+        terminal.until(lambda seen: "Pools this week" in seen, "the page")
+        terminal.process.terminate()
+        assert terminal.end() == 128 + signal.SIGTERM
         assert "\x1b[?1049l" in terminal.seen
 
 
