@@ -5,7 +5,7 @@ then do the same work in one tree. */
 import { clipped, oneLine } from './words'
 
 /** The process may take ten minutes at most; the answer of a run that isn't over must be there before. */
-export const WAIT_SEC = 540
+const MOST_WAIT_SEC = 540
 export const PROCESS_MS = 590_000
 const LONGEST_ANSWER = 12_000
 const LONGEST_WHY = 300
@@ -21,6 +21,12 @@ const SPECIAL = ['isolation', 'resume', 'fork', 'run_in_background', 'team_name'
 export type Task = { prompt: string; lane: string }
 
 type Fields = Record<string, unknown>
+
+/** How long to wait: at most 540 s, less where the environment says so. */
+export const waitSeconds = (said: string | undefined) => {
+  const wanted = Number(said ?? MOST_WAIT_SEC)
+  return wanted > 0 && wanted < MOST_WAIT_SEC ? wanted : MOST_WAIT_SEC
+}
 
 /** The task of an Agent call that may be delegated; undefined for every call that is left alone. */
 export const taskOf = (call: Fields, permissionMode: string): Task | undefined => {

@@ -3,7 +3,7 @@ import type { EngineInterface } from 'claude-code'
 
 import type { StripMode } from '../types'
 import { block, OPENING, signature } from './context'
-import { agentResult, outcomeOf, PROCESS_MS, resultText, runningText, taskOf, WAIT_SEC } from './delegation'
+import { agentResult, outcomeOf, PROCESS_MS, resultText, runningText, taskOf, waitSeconds } from './delegation'
 import type { Outcome, Task } from './delegation'
 import { bullswarm, troubleOf } from './program'
 import { keepStrip, known } from './store'
@@ -86,7 +86,8 @@ export async function delegated($: EngineInterface, session: Session, call: Reco
 /** Has another pool do the task, and waits for it as long as Claude Code lets a process live. */
 export async function give($: EngineInterface, task: Task): Promise<Outcome & { tookMs: number }> {
   const startedAt = await $.clock.now()
-  const request = { ...task, cwd: await $.session.cwd(), waitSec: WAIT_SEC, provider: PROVIDER }
+  const waitSec = waitSeconds(await $.env.get('BULLSWARM_DELEGATION_WAIT_SEC'))
+  const request = { ...task, cwd: await $.session.cwd(), waitSec, provider: PROVIDER }
   const said = await bullswarm($, ['delegation', 'give'], { stdin: JSON.stringify(request), timeoutMs: PROCESS_MS })
   const outcome = outcomeOf(said.out, { trouble: said.code === 0 ? '' : troubleOf(said), isLate: said.isLate })
   return { ...outcome, tookMs: (await $.clock.now()) - startedAt }

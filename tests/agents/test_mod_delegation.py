@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from threading import Event
 from typing import Any
 
 import pytest
@@ -19,7 +21,8 @@ SUBTASK = "SUBTASK: write down how the parser works."
 ANSWER = "The parser splits each line at its commas, then takes the quotes off every field."
 OWN_WORDS = "Claude's own subagent says this."
 RUN = "bullswarm run --lane analyze 'SUBTASK by hand: explain it.'"
-HAND_OVER, BY_HAND = "Hand it over.", "Run it by hand."
+HAND_OVER, BY_HAND, BY_TOOL = "Hand it over.", "Run it by hand.", "Run it by the tool."
+RUN_TOOL = "mcp__plugin_bullswarm_bullswarm__run"
 
 
 def agent_call() -> Answer:
@@ -27,25 +30,50 @@ def agent_call() -> Answer:
     return call_tool("Agent", description="explain it", prompt=SUBTASK, subagent_type="general-purpose")
 
 
-def model(request: ModelRequest) -> Turn:
+class Model:
     """Codex and a subagent of Claude Code's own answer the task; the session's model calls the tool that it was told to."""
-    if request.path == "/v1/responses":
-        write = request.turn == 0 and SUBTASK in request.prompt
-        return CODEX.write_file("made.txt", "made") if write else answer(ANSWER)
-    messages = request.body["messages"]
-    if SUBTASK in json.dumps(messages[0]) and HAND_OVER not in json.dumps(messages):
-        return answer(OWN_WORDS)
-    asked = max((place for place, message in enumerate(messages) if message["role"] == "assistant"), default=-1) + 1
-    new = json.dumps(messages[asked:])
-    if "tool_result" not in new and HAND_OVER in new:
-        return agent_call()
-    return CLAUDE.run_shell(RUN) if "tool_result" not in new and BY_HAND in new else answer("Thanks for that.")
+
+    def __init__(self) -> None:
+        self.machine: Machine | None = None
+        self.release = Event()
+        self.release.set()
+
+    def __call__(self, request: ModelRequest) -> Turn:
+        if request.path == "/v1/responses":
+            assert self.release.wait(180)
+            write = request.turn == 0 and SUBTASK in request.prompt
+            return CODEX.write_file("made.txt", "made") if write else answer(ANSWER)
+        messages = request.body["messages"]
+        if SUBTASK in json.dumps(messages[0]) and HAND_OVER not in json.dumps(messages):
+            return answer(OWN_WORDS)
+        said = max((place for place, message in enumerate(messages) if message["role"] == "assistant"), default=-1) + 1
+        return self.reply(json.dumps(messages[said:]))
+
+    def reply(self, new: str) -> Turn:
+        if "tool_result" in new:
+            return answer("Thanks for that.")
+        if HAND_OVER in new:
+            return agent_call()
+        if BY_HAND in new:
+            return CLAUDE.run_shell(RUN)
+        if BY_TOOL in new:
+            assert self.machine is not None
+            return call_tool(RUN_TOOL, lane="analyze", prompt="Explain it.", cwd=str(self.machine.project))
+        return answer("Thanks for that.")
 
 
 @pytest.fixture
-def machine(make_machine: MachineMaker) -> Machine:
+def model() -> Iterator[Model]:
+    made = Model()
+    yield made
+    made.release.set()
+
+
+@pytest.fixture
+def machine(make_machine: MachineMaker, model: Model) -> Machine:
     made = make_machine(CLAUDE, [])
     made.turns[:] = [model] * 12
+    model.machine = made
     return made
 
 
@@ -69,21 +97,24 @@ def own_subagent_worked(machine: Machine) -> bool:
 def test_a_subagents_task_runs_on_codex_and_the_hooks_say_nothing_twice(machine: Machine) -> None:
     mod = furnish(machine)
     assert machine.bullswarm("delegation", "on").returncode == 0
-    with claude(machine, "--plugin-dir", str(mod), "--allowedTools", "Bash(bullswarm run:*)") as session:
+    with claude(machine, "--plugin-dir", str(mod), "--allowedTools", "Bash(bullswarm run:*)", RUN_TOOL) as session:
         session.wait(r"(?m)^codex ")
         say(session, HAND_OVER)
         session.wait("Thanks for that.")
         say(session, BY_HAND)
         session.wait(r"(?s)Thanks for that\..*Thanks for that\.")
+        say(session, BY_TOOL)
+        session.wait(r"(?s)(Thanks for that\..*){3}")
         say(session, "/bullswarm off")
         session.wait("delegation is off")
     text = heard(machine)
-    assert "bullswarm gave this task to another account, and here is its result." in text
+    given = "bullswarm gave this task to another account, and here is its result."
+    assert given in text, text[text.find("tool_use_id") :][:3000]
     assert ANSWER in text and "worker-output-" in text and "changed files: made.txt" in text
     assert "use SendMessage" not in text and "This is no error" not in text
     assert (machine.project / "made.txt").exists() and not own_subagent_worked(machine)
-    # Once in the subagent's result, once after the command: the shell hook for it said nothing.
-    assert text.count("read it and check its claims") == 2
+    # In the subagent's result, after the command and after the tool, once each: the shell hooks for them said nothing.
+    assert text.count("read it and check its claims") == 3
     assert {(row["pool"], row["caller"], row["lane"]) for row in machine.runs()} == {
         ("codex", "claude-code", "build"),
         ("codex", "claude-code", "analyze"),
@@ -103,3 +134,18 @@ def test_with_no_other_pool_claudes_own_subagent_works_and_the_model_is_told(mac
     assert own_subagent_worked(machine)
     assert "bullswarm: this subagent was not delegated (" in heard(machine)
     assert machine.runs() == []
+
+
+def test_work_that_takes_too_long_is_told_by_its_run_and_goes_on(machine: Machine, model: Model) -> None:
+    mod = furnish(machine)
+    assert machine.bullswarm("delegation", "on").returncode == 0
+    machine.environ["BULLSWARM_DELEGATION_WAIT_SEC"] = "2"
+    model.release.clear()
+    with claude(machine, "--plugin-dir", str(mod)) as session:
+        say(session, HAND_OVER)
+        session.wait("Thanks for that.")
+        (run,) = machine.runs()
+        assert f"it is still at work (run {run['shortId']}" in heard(machine)
+        assert not own_subagent_worked(machine)
+        model.release.set()
+        assert machine.bullswarm("runs", "wait", run["shortId"]).returncode == 0
