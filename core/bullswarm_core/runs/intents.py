@@ -226,6 +226,7 @@ def grown(state: RunState, fragment: Mapping[str, Any]) -> tuple[dict[str, Any],
         added += [str(item.get("id")) for item in new if isinstance(item, Mapping)]
     if not added:
         raise UsageError("there is nothing to add: no step, gate or loop", hint='{"steps": [{"id": …, "prompt": …}]}')
+    _refuse_loops_around_old_steps(state, fragment.get("loops") or [])
     program["steps"] = _blocked_by(state, program["steps"], fragment.get("blocks") or {}, added)
     return program, tuple(added)
 
@@ -241,6 +242,20 @@ def may_be_tried_again(state: RunState, name: str, status: str) -> bool:
         return step.unplaced.failure_kind in RETRYABLE
     finished = step.current.finished if step.current else None
     return finished is None or finished.failure_kind in RETRYABLE
+
+
+def _refuse_loops_around_old_steps(state: RunState, loops: Sequence[Any]) -> None:
+    """A loop begins its steps anew, and a step that is there already may be done, with others that went on from it."""
+    for loop in loops:
+        named = loop.get("steps") if isinstance(loop, Mapping) else None
+        old = [
+            name for name in (named if isinstance(named, list) else ()) if isinstance(name, str) and name in state.steps
+        ]
+        if old:
+            raise UsageError(
+                f'loop "{loop.get("id")}" names {", ".join(old)}, which the run has already',
+                hint="a new loop has new steps",
+            )
 
 
 def _blocked_by(state: RunState, steps: list[Any], blocks: Any, added: Sequence[str]) -> list[Any]:
