@@ -177,7 +177,7 @@ def finished_step(session: Terminal, name: str) -> None:
 
 
 def program() -> dict[str, Any]:
-    steps = [
+    steps: list[dict[str, Any]] = [
         {"id": "survey", "prompt": "List the files.", "lane": "analyze"},
         {"id": "explain", "prompt": TASK, "lane": "analyze", "dependsOn": ["survey"]},
         {"id": "check", "prompt": "Check it all.", "lane": "analyze", "dependsOn": ["explain"]},
