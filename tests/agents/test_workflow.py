@@ -103,6 +103,7 @@ def _check_result(machine: Machine, workers: Workers, result: dict[str, Any]) ->
     texts = {"parser.txt": "The parser.", "lexer.txt": "final", "whole.txt": "mended twice", "docs.txt": "The docs."}
     assert {name: (machine.project / name).read_text().strip() for name in texts} == texts
     assert set(texts) <= set(result["workspace"]["changedFiles"])
+    assert steps["parser"]["changedFiles"] == ["parser.txt"] and steps["notes"]["changedFiles"] == []
     (row,) = machine.runs()
     assert row["shortId"] == result["shortId"]
 
