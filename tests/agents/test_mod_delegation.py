@@ -78,13 +78,13 @@ def machine(make_machine: MachineMaker, model: Model) -> Machine:
 
 
 def heard(machine: Machine) -> str:
-    """The whole conversation of the session as its model got it last."""
+    """The whole conversation of the session as its model got it last; side requests hold less of it."""
     asked = [
         json.dumps(one.body["messages"], ensure_ascii=False)
         for one in machine.model.prompts()
         if "messages" in one.body
     ]
-    return [body for body in asked if HAND_OVER in body][-1]
+    return max((body for body in asked if HAND_OVER in body), key=len)
 
 
 def own_subagent_worked(machine: Machine) -> bool:
