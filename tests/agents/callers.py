@@ -112,6 +112,9 @@ def furnish(machine: Machine, caller: Caller) -> None:
     for binary in {caller.worker.binary, CLAUDE.binary} - {caller.setup.binary}:
         (machine.root / "bin" / binary).symlink_to(BIN_FOLDER / binary)
     machine.environ |= caller.worker.prepare(machine.home, machine.model.url)
+    if caller.worker.by_key:
+        allowed = {"version": 1, "pools": {caller.worker.name: {"allowBilling": True}}}
+        (machine.state / "state.json").write_text(json.dumps(allowed), encoding="utf-8")
     machine.environ["PWD"] = str(machine.project)
     # Signed in by its own settings: a client may keep the variables of a sign-in from the servers that it starts.
     _account(machine.home / ".claude", machine.home / ".claude.json", "one", {})
