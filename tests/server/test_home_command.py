@@ -41,7 +41,7 @@ def test_an_ended_run_goes_when_it_is_approved_and_what_was_learned_stays(site: 
     quiet(site)
     before = tree(site.home.workflows_dir)
     asked = site.say("runs", "delete", gone)
-    assert asked.code == 1 and "pass --yes to approve" in asked.err and tree(site.home.workflows_dir) == before
+    assert asked.code == 2 and "pass --yes to approve" in asked.err and tree(site.home.workflows_dir) == before
     deleted = site.say("runs", "delete", gone, "--yes", "--json")
     assert deleted.code == 0 and deleted.document["files"] > 3 and deleted.document["bytes"] > 0
     assert left(site) == {kept} and not (site.home.workflows_dir / gone).exists()
@@ -158,7 +158,7 @@ def test_a_run_that_cannot_be_ended_since_its_journal_is_damaged_can_be_deleted(
     damage(site)
     assert site.say("workflow", "cancel", "last").code == 2
     asked = site.say("runs", "delete", "last")
-    assert asked.code == 1 and "(damaged)" in asked.err and folder.exists()
+    assert asked.code == 2 and "(damaged)" in asked.err and folder.exists()
     assert site.say("runs", "delete", "last", "--yes").code == 0
     assert left(site) == set() and not folder.exists()
 

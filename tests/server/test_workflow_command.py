@@ -205,6 +205,8 @@ def test_a_pause_is_lifted_by_resume(site: Site) -> None:
     site.go()
     paused = site.say("workflow", "wait", "last", "--json")
     assert (paused.code, paused.document["status"]) == (1, "paused")
+    shown = site.say("runs", "show", "last").out
+    assert f"bullswarm workflow resume {paused.document['shortId']}" in shown.partition("your call:")[2]
     assert paused.document["unreadSteering"] == ["be quick"]
     resumed = site.say("workflow", "resume", "last", "--foreground", "--json")
     assert (resumed.code, steps_of(resumed.document)) == (0, {"a": "succeeded", "b": "succeeded"})

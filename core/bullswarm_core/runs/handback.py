@@ -56,6 +56,7 @@ def options_of(state: RunState, known: Mapping[str, NodeStatus], *, over: bool) 
     run = state.created.short_id
     failed = [step for step in _missing(state, known) if known[step.id] in ("failed", "cancelled")]
     found: Document = {"continue": None if over else _continue(state, known)}
+    found["resume"] = commands.resume(run) if state.paused is not None and not over else None
     if failed:
         first = failed[0]
         output = first.current.finished.output_file if first.current and first.current.finished else None

@@ -14,6 +14,8 @@ from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.runs_reading import reading
 
 DELETE_VERSION = "bullswarm.runs-delete.v1"
+# Nothing happened: the call lacks the person's word.
+_NOT_APPROVED = 2
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -31,7 +33,7 @@ def delete(options: argparse.Namespace, context: CommandContext) -> int:
             f"run {row.short_id} ({row.outcome or 'damaged'}): {held.files} files, {size_text(held)} in {folder.path}",
             "nothing was deleted · pass --yes to approve",
         )
-        return 1
+        return _NOT_APPROVED
     connection = open_database(context.home)
     try:
         gone = remove_run(context.home, connection, row, environ=context.environ)

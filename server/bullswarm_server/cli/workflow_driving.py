@@ -180,7 +180,9 @@ def _said(options: argparse.Namespace, context: CommandContext, state: RunState,
             }
         )
     else:
-        context.print(f"✓ {done} · run {short} is {status}", f"next: {follow_up['wait']}")
+        # A wait for a run that is at rest returns at once.
+        following = commands.resume(short) if status == "paused" else follow_up["wait"]
+        context.print(f"✓ {done} · run {short} is {status}", f"next: {following}")
     return 0
 
 

@@ -21,7 +21,7 @@ _GOING_ON = ("running", "stopping", "kernel-gone")
 _OPTION_WIDTH = 17
 _OPTION_NAMES = {
     "continue": "go on", "rerun": "rerun elsewhere", "retry": "try again", "accept": "accept anyway",
-    "takeOver": "take over", "restart": "restart the step", "add": "add steps",
+    "takeOver": "take over", "restart": "restart the step", "add": "add steps", "resume": "end the pause",
 }  # fmt: skip
 _WHY_LENGTH = 300
 _SHOWN_FILES = 8
