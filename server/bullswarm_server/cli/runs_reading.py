@@ -38,7 +38,16 @@ _RESULT_BYTES = 64 * 1024
 _WHY_LENGTH = 80
 DAMAGED = "damaged"
 # What a journal that somebody else wrote in, or a disk spoiled, makes of reading it.
-DAMAGE = (StateError, UnknownNameError, LookupError, TypeError, AttributeError, ValueError, StopIteration)
+DAMAGE = (
+    StateError,
+    UnknownNameError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    ArithmeticError,
+    StopIteration,
+)
 
 
 def list_runs(options: argparse.Namespace, context: CommandContext) -> int:

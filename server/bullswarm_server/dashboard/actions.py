@@ -8,6 +8,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
+from bullswarm_core.errors import BullswarmError
+from bullswarm_core.fast.text import one_line
 from bullswarm_core.labels import Labels
 from bullswarm_core.runs import commands, intents
 from bullswarm_core.runs.folder import RunFolder
@@ -16,6 +18,7 @@ from bullswarm_core.runs.needs_you import needs_you
 from bullswarm_core.runs.nodes import NodeStatus
 from bullswarm_core.runs.state import RunState, StepState
 from bullswarm_core.values import dataclass
+from bullswarm_server.cli.runs_reading import DAMAGE
 
 MORE_ROUNDS = 1
 _WHO = "a person"
@@ -46,7 +49,9 @@ class Action:
         """Return the command with what the person answered."""
         if self.name != "accept":
             return self.command
-        return self.command.replace(shlex.quote(commands.REASON), shlex.quote(answer))
+        # An answer that begins like an option is none.
+        joint = "=" if answer.startswith("-") else " "
+        return self.command.replace(f" {shlex.quote(commands.REASON)}", f"{joint}{shlex.quote(answer)}")
 
     def wish(self, answer: str) -> Wish | None:
         """Return what is to happen to the run; None where nothing is."""
@@ -59,6 +64,14 @@ class Action:
         return intents.resume(by=_WHO) if self.name == "resume" else None
 
 
+def typed_name(pool: str, label: str | None) -> str:
+    """Return what a command names a pool by: its label, or its id where the label would be read as something else.
+
+    A comma parts the names of a list, and a dash begins an option.
+    """
+    return pool if label is None or "," in label or label.startswith("-") else one_line(label)
+
+
 def actions_at(
     state: RunState, node: str, known: Mapping[str, NodeStatus], *, folder: RunFolder, labels: Labels
 ) -> list[Action]:
@@ -66,7 +79,11 @@ def actions_at(
     if state.is_single or node not in known:
         return []
     if node in state.steps:
-        return _of_step(state, state.steps[node], known[node], folder=folder, labels=labels)
+        try:
+            return _of_step(state, state.steps[node], known[node], folder=folder, labels=labels)
+        except DAMAGE:
+            # Nobody is asked to decide about what can't be shown; the page says what is wrong.
+            return []
     if known[node] != "waiting":
         return []
     run, rounds = state.created.short_id, MORE_ROUNDS if node in state.loops else None
@@ -86,11 +103,9 @@ def resume_of(state: RunState, status: str) -> Action | None:
 
 
 def _has_work(state: RunState) -> bool:
-    from bullswarm_core.errors import BullswarmError
-
     try:
         return bool(intents.resume(by=_WHO)(state))
-    except BullswarmError:
+    except (BullswarmError, *DAMAGE):
         return False
 
 
@@ -103,7 +118,7 @@ def _of_step(
     options = needs_you(state, step, folder=folder)["options"]
     # Elsewhere, where some pool was not tried; the document knows.
     avoid = tuple(dict.fromkeys(attempt.picked.pool for attempt in step.counted)) if "rerun" in options else ()
-    rerun = commands.rerun(run, step.id, avoid=[labels.shown(pool) for pool in avoid])
+    rerun = commands.rerun(run, step.id, avoid=[typed_name(pool, labels.of(pool)) for pool in avoid])
     title = f"rerun {step.id}" + (" elsewhere" if avoid else "")
     found = [
         Action("rerun", "r", title, run_id, step.id, rerun, avoid=avoid),

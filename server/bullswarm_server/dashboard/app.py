@@ -21,6 +21,7 @@ from textual.binding import Binding, BindingType
 from bullswarm_core.errors import BullswarmError
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.services import utc_now
+from bullswarm_server.cli.runs_reading import DAMAGE
 from bullswarm_server.dashboard.actions import Action, actions_at, resume_of
 from bullswarm_server.dashboard.bars import Part
 from bullswarm_server.dashboard.follow import RunFollower, tables_of
@@ -93,9 +94,13 @@ class Dashboard(App[None]):
 
     def say(self, text: str, tone: Tone = "") -> None:
         """Say something in the line above the keys."""
+        self.put(text, tone)
+        self._draw()
+
+    def put(self, text: str, tone: Tone = "") -> None:
+        """Have the next drawing of the line above the keys say something."""
         line = safe(text)
         self.said = (line if self.unicode else line.encode("ascii", "replace").decode(), tone)
-        self._draw()
 
     def summary(self) -> list[Part]:
         """Return what stands at the right end of the upper bar: how much needs the person, and how much runs."""
@@ -124,8 +129,8 @@ class Dashboard(App[None]):
                     self._next_pools = time.monotonic() + POOLS_SEC
                     self.pools = await asyncio.to_thread(self.source.pools)
                     self._draw()
-            except (BullswarmError, sqlite3.Error, OSError) as error:
-                self.say(f"cannot read: {error}", "bad")
+            except (BullswarmError, sqlite3.Error, OSError, *DAMAGE) as error:
+                self.say(f"cannot read: {str(error) or type(error).__name__}", "bad")
 
     def actions_at(self, place: Place | None) -> list[Action]:
         """Return what may be done at a place of a run that stands open."""
@@ -249,7 +254,7 @@ class Dashboard(App[None]):
             self.screen.redraw()
 
     def _well(self) -> None:
-        if self.said[0] == "reading" or self.said[0].startswith("cannot read"):
+        if self.said[0] == "reading" or self.said[0].startswith(("cannot read", "cannot show")):
             self.said = ("", "")
 
     def _folder(self, run_id: str) -> RunFolder:

@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from bullswarm_core.pools import WindowKind
 from bullswarm_core.quota.history import History, read_history
 from bullswarm_core.routing.overview import PoolOverview
+from bullswarm_server.dashboard.actions import typed_name
 from bullswarm_server.dashboard.bars import Bar, Key, Part
 from bullswarm_server.dashboard.dialogs import Ask, Question
 from bullswarm_server.dashboard.page import Page
@@ -19,7 +20,6 @@ from bullswarm_server.dashboard.row_list import RowList
 from bullswarm_server.dashboard.rows import Place, RowTable
 from bullswarm_server.dashboard.view_home import pool_rows
 from bullswarm_server.dashboard.view_pools import detail_rows, next_kind
-from bullswarm_server.displays.text import one_line
 
 
 class PoolsPage(Page):
@@ -122,7 +122,8 @@ class PoolsPage(Page):
         item = self.item
         if item is None:
             return
-        name, pool = one_line(item.pool.shown_name), item.pool
+        pool = item.pool
+        name = typed_name(pool.id, pool.label)
 
         def words(label: str) -> list[str]:
             if not label:
@@ -131,7 +132,7 @@ class PoolsPage(Page):
             return ["label", name, *(["--"] if label.startswith("-") else []), label]
 
         question = Question(
-            title=f"a label for {name}",
+            title=f"a label for {pool.shown_name}",
             command=lambda label: _command(words(label)),
             asks="the name that people see; empty takes it away",
             given=pool.label or "",
@@ -144,9 +145,9 @@ class PoolsPage(Page):
         if item is None:
             return
         state = "off" if item.pool.enabled else "on"
-        words = ["strategy", "set-provider", one_line(item.pool.shown_name), state, "--yes"]
+        words = ["strategy", "set-provider", typed_name(item.pool.id, item.pool.label), state, "--yes"]
         told = () if state == "on" else ("what runs on it now goes on; it gets nothing new",)
-        question = Question(title=f"turn {words[2]} {state}", command=lambda _: _command(words), told=told)
+        question = Question(title=f"turn {item.pool.shown_name} {state}", command=lambda _: _command(words), told=told)
         self._ask(question, lambda _: words)
 
     def _ask(self, question: Question, words: object) -> None:

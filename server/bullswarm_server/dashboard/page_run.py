@@ -123,7 +123,10 @@ class StepPage(FollowingPage):
         """Read on in the run and in the step's files."""
         super().read()
         if self.view is not None:
-            self._texts = self.follower.texts(self.view, self.step)
+            try:
+                self._texts = self.follower.texts(self.view, self.step)
+            except DAMAGE as error:
+                self._gone = str(error) or type(error).__name__
 
     def fill(self) -> None:
         """Draw the part that is open."""

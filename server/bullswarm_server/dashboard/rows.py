@@ -103,24 +103,24 @@ def wrapped(line: str, width: int) -> list[str]:
     if cells(line) <= width:
         return [line]
     found: list[str] = []
-    rest = line
-    while cells(rest) > width:
-        cut = _fitting(rest, width)
-        space = rest.rfind(" ", 1, cut + 1)
+    begin = 0
+    # Each letter is measured once: a worker may write 256 KiB in one line, and this is drawn between two keys.
+    while (cut := _fitting(line, begin, width)) < len(line):
+        space = line.rfind(" ", begin + 1, cut + 1)
         # A space near the beginning would leave a line nearly empty.
-        at = space if space > width // 3 else cut
-        found.append(rest[:at].rstrip())
-        rest = rest[at:].lstrip(" ")
-    return [*found, *([rest] if rest else [])]
+        at = space if space - begin > width // 3 else cut
+        found.append(line[begin:at].rstrip())
+        begin = next((place for place in range(at, len(line)) if line[place] != " "), len(line))
+    return [*found, line[begin:]] if begin < len(line) else found
 
 
-def _fitting(text: str, width: int) -> int:
-    """Return how many characters of a text fit into ``width`` cells, at least one."""
-    if text[:width].isascii():
-        return width
+def _fitting(text: str, begin: int, width: int) -> int:
+    """Return where the part from ``begin`` on ends that fits into ``width`` cells; it has one character at least."""
+    if text[begin : begin + width].isascii():
+        return min(len(text), begin + width)
     used = 0
-    for at, char in enumerate(text):
-        used += cells(char)
+    for at in range(begin, len(text)):
+        used += cells(text[at])
         if used > width:
-            return max(1, at)
+            return max(begin + 1, at)
     return len(text)

@@ -104,7 +104,12 @@ class Source:
         unfinished = journal.rows(unfinished_only=True, limit=MOST_OPEN)
         lately = [row for row in rows[:NEWEST] if row.outcome == "partial" and _is_recent(row, now)]
         states, damaged = self._read(journal, [*unfinished, *lately])
-        glances = {run_id: self._glance(state, now) for run_id, state in states.items()}
+        glances: dict[str, Glance] = {}
+        for run_id, state in states.items():
+            try:
+                glances[run_id] = self._glance(state, now)
+            except DAMAGE:
+                damaged.append(run_id)
         return RunsLook(now, labels, rows, glances, frozenset(damaged), whole)
 
     def _all_rows(self, journal: Journal) -> tuple[RunRow, ...]:

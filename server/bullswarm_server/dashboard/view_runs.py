@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 from bullswarm_core.runs.journal import RunRow
+from bullswarm_server.cli.runs_reading import DAMAGE, DAMAGED
 from bullswarm_server.dashboard.rows import LazyRows, Place, Row
 from bullswarm_server.dashboard.source import RunsLook
 from bullswarm_server.displays.moments import local_moment
@@ -28,7 +29,7 @@ _STATUS = 11
 def standing_of(row: RunRow, look: RunsLook) -> str:
     """Return how a run stands in one word: its outcome, or of one that is not over what its state says."""
     if row.run_id in look.damaged:
-        return "damaged"
+        return DAMAGED
     if row.outcome is not None:
         return row.outcome
     glance = look.glances.get(row.run_id)
@@ -56,6 +57,14 @@ def run_list(look: RunsLook, rows: Sequence[RunRow], terminal: Terminal) -> Lazy
 
 def run_line(row: RunRow, look: RunsLook, terminal: Terminal) -> str:
     """Return one run in one line: mark, short id, state, age, and with room kind and folder; then its goal."""
+    try:
+        return _run_line(row, look, terminal)
+    except DAMAGE:
+        mark = (MARKS if terminal.unicode else ASCII_MARKS)["failed"]
+        return terminal.style.bad(terminal.clipped(f"{mark} {row.short_id:<7} {DAMAGED}", terminal.width))
+
+
+def _run_line(row: RunRow, look: RunsLook, terminal: Terminal) -> str:
     status = standing_of(row, look)
     marks, style = (MARKS if terminal.unicode else ASCII_MARKS), terminal.style
     named = _MARK_OF.get(status, "failed")

@@ -38,12 +38,14 @@ class Terminal:
         if cells(text) <= width:
             return text
         mark = _ELLIPSIS if self.unicode else "~"
-        kept = ""
+        # Each letter is measured once: marks without a width may stand by the thousand on the letters that fit.
+        kept = used = 0
         for char in text:
-            if cells(kept + char) > width - 1:
+            used += cells(char)
+            if used > width - 1:
                 break
-            kept += char
-        return kept + mark if width > 0 else ""
+            kept += 1
+        return text[:kept] + mark if width > 0 else ""
 
     def padded(self, text: str, width: int) -> str:
         """Return ``text``, without colours, in exactly ``width`` cells."""
