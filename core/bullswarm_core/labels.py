@@ -87,10 +87,14 @@ def set_label(
 ) -> str:
     """Give the pool ``name`` (id or label) the label, and return its id.
 
-    Raises UnknownNameError for a name that is no pool, UsageError for a label that is empty, has spaces, or is taken.
+    Raises UnknownNameError for a name that is no pool, and UsageError for a label that is
+    empty, has a space or a comma, or is taken.
     """
     if not label or not label.isprintable() or any(letter.isspace() for letter in label):
         raise UsageError("pool label must be non-empty and contain no spaces")
+    if "," in label:
+        # `--avoid a,b` names two pools: a label like that could be typed in no list, and a printed command would mean others.
+        raise UsageError(f'pool label "{label}" has a comma, which parts the names of a list')
     home.ensure()
     with _lock(home):
         document = _document(home)

@@ -40,6 +40,7 @@ def test_a_label_is_stored_found_and_cleared(home: Home) -> None:
         ("codex", "a b", "pool label must be non-empty and contain no spaces"),
         ("codex", "a\tb", "pool label must be non-empty and contain no spaces"),
         ("codex", "a\x1b[2J", "pool label must be non-empty and contain no spaces"),
+        ("codex", "grok,opencode", 'pool label "grok,opencode" has a comma, which parts the names of a list'),
         ("codex", "grok", 'pool label "grok" is another pool\'s id'),
         ("codex", "g", 'pool label "g" is already used by grok'),
     ],

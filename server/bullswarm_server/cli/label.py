@@ -93,7 +93,9 @@ def _parser() -> argparse.ArgumentParser:
         description="What people see and may type instead of a pool id. Ids never change; JSON keeps them.",
     )
     parser.add_argument("pool", nargs="?", metavar="POOL", help="a pool, by id or label")
-    parser.add_argument("label", nargs="?", metavar="LABEL", help="its new label: no spaces, used by no other pool")
+    parser.add_argument(
+        "label", nargs="?", metavar="LABEL", help="its new label: no spaces or commas, used by no other pool"
+    )
     parser.add_argument("--list", action="store_true", help="list every label")
     parser.add_argument("--clear", action="store_true", help="take the pool's label away")
     parser.add_argument("--json", action="store_true", help="print one JSON document (bullswarm.labels.v1)")
