@@ -6,7 +6,7 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from bullswarm_core.database import transaction
 from bullswarm_core.errors import StateError, UnknownNameError, UsageError
@@ -22,6 +22,8 @@ LAST = "last"
 KEY_LIFE = timedelta(hours=24)
 # An id has 18 characters, and SQLite refuses patterns of 50,000 bytes.
 _LONGEST_NAME = 64
+# What stands for the time of a run whose row is damaged: nothing was run then.
+_UNREADABLE = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWS_OTHERS = "`bullswarm runs list` shows the others"
 
 
@@ -186,13 +188,13 @@ class Journal:
             RunRow(
                 run_id=run_id,
                 short_id=short_id,
-                created_at=parse_iso(created_at),
+                created_at=_time_of(created_at) or _UNREADABLE,
                 cwd=cwd,
                 goal=goal,
                 kind=kind,
                 caller=caller,
                 outcome=outcome,
-                finished_at=parse_iso(finished_at) if finished_at else None,
+                finished_at=_time_of(finished_at),
             )
             for run_id, short_id, created_at, cwd, goal, kind, caller, outcome, finished_at in found
         ]
@@ -257,6 +259,14 @@ class Journal:
                 f"event {seq} of run {run_id} is damaged ({kind}): {error}",
                 hint=_SHOWS_OTHERS,
             ) from error
+
+
+def _time_of(value: object) -> datetime | None:
+    """Return the time in a row of the list; None for none, and for one that is damaged, which must not hide the others."""
+    try:
+        return parse_iso(value) if isinstance(value, str) and value else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _same_request(earlier: RunCreated, again: RunCreated) -> RunCreated:

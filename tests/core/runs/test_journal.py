@@ -153,3 +153,14 @@ def test_a_journal_that_cannot_be_folded_is_named(connection: sqlite3.Connection
     connection.execute("UPDATE events SET payload = ? WHERE run = 'wf-a'", (payload,))
     with pytest.raises(StateError, match="wf-a is damaged"):
         journal.state("wf-a")
+
+
+@pytest.mark.parametrize("damage", ["yesterday", b"\xff", 3, "9999-99-99T00:00:00Z", ""])
+def test_a_row_with_a_time_that_is_none_hides_no_other_run(connection: sqlite3.Connection, damage: object) -> None:
+    journal = Journal(connection)
+    journal.create(created("wf-a"), at=NOW)
+    journal.create(created("wf-b"), at=NOW)
+    connection.execute("UPDATE runs SET created_at = ?, finished_at = ? WHERE id = 'wf-a'", (damage, damage))
+    rows = {row.run_id: row for row in journal.rows()}
+    assert rows["wf-b"].created_at == NOW
+    assert (rows["wf-a"].created_at.year, rows["wf-a"].finished_at) == (1970, None)
