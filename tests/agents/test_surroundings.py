@@ -313,7 +313,10 @@ def test_a_disk_that_leaves_no_room_for_the_journal(make_machine: MachineMaker) 
 )
 def test_a_disk_that_fills_up_is_not_blamed_on_the_worker(make_machine: MachineMaker, size: str, words: str) -> None:
     machine = make_machine(CODEX, [say("A long line of the answer.\n" * 60_000)])
-    done = in_namespace(machine, f'mount -t tmpfs -o size={size} none "$home"', *RUN_CODEX)
+    # The small disk is a new one, and the person's word on billing has to stand on it.
+    kept = '"$home/../kept.json"'
+    prepare = f'cp "$home/state.json" {kept}; mount -t tmpfs -o size={size} none "$home"; cp {kept} "$home/state.json"'
+    done = in_namespace(machine, prepare, *RUN_CODEX)
     verdict = json.loads(done.stdout)
     assert (done.returncode, verdict["ok"], verdict["failureKind"]) == (1, False, "runtime"), verdict
     assert words in verdict["why"], verdict["why"]
