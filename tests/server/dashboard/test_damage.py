@@ -85,19 +85,17 @@ async def test_a_damaged_run_hides_no_other(
         assert not screens.app.said[0].startswith("cannot")
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "said"), [("goal", b"\xff", "damaged"), ("created_at", "never", "cannot read")]
-)
-async def test_a_damaged_row_ends_nothing(
-    opened: Open, world: World, runs: Runs, column: str, value: object, said: str
-) -> None:
+@pytest.mark.parametrize(("column", "value"), [("goal", b"\xff"), ("created_at", "never")])
+async def test_a_damaged_row_ends_nothing(opened: Open, world: World, runs: Runs, column: str, value: object) -> None:
     with contextlib.closing(open_database(world.home)) as connection:
         connection.execute(f"UPDATE runs SET {column} = ? WHERE id = ?", (value, runs.single))
         connection.commit()
     async with opened() as screens:
-        assert said in screens.text, screens.text
-        await screens.press("2")
-        assert said in screens.text, screens.text
+        for _ in range(2):
+            # A goal that is no text is told; a time that is none hides neither its own run nor another.
+            assert ("damaged" in screens.text) == (column == "goal"), screens.text
+            assert "cannot read" not in screens.text, screens.text
+            await screens.press("2")
 
 
 def failed(world: World, labels: dict[str, str]) -> dict[str, Action]:
