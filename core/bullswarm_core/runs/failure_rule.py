@@ -84,11 +84,12 @@ def next_try(step: Step, attempts: Sequence[AttemptState], *, retries: int) -> N
 
 
 def why_no_retry(attempts: Sequence[AttemptState]) -> str | None:
-    """Say in words why a failure of the work was not tried again, where that needs saying."""
-    blockers = _outside(attempts[-1]) if attempts else ()
-    if blockers:
-        return f"retry skipped: the worker reported a blocker outside this step: {blockers[0]}"
-    return None
+    """Say in words why a failure of the work was not tried again, where a retry was left and would have been in vain."""
+    finished = attempts[-1].finished if attempts else None
+    if finished is None or finished.failure_kind not in GATE_KINDS or _count(attempts, "same-pool"):
+        return None
+    blockers = _outside(attempts[-1])
+    return f"retry skipped: the worker reported a blocker outside this step: {blockers[0]}" if blockers else None
 
 
 def _back_off(last: AttemptState, attempts: Sequence[AttemptState]) -> NextTry | None:

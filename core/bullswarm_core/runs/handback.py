@@ -10,6 +10,7 @@ from typing import Any
 
 from bullswarm_core.judging.evidence import proof_label
 from bullswarm_core.runs import commands
+from bullswarm_core.runs.failure_rule import why_no_retry
 from bullswarm_core.runs.intents import may_be_tried_again
 from bullswarm_core.runs.nodes import NodeStatus
 from bullswarm_core.runs.state import RunState, StepState
@@ -24,7 +25,10 @@ def failure_of(step: StepState) -> tuple[str | None, str]:
     if step.unplaced is not None:
         return step.unplaced.failure_kind, step.unplaced.why
     finished = step.current.finished if step.current else None
-    return (finished.failure_kind, finished.why) if finished is not None and not finished.ok else (None, "")
+    if finished is None or finished.ok:
+        return None, ""
+    skipped = why_no_retry(step.counted)
+    return finished.failure_kind, f"{finished.why} · {skipped}" if skipped else finished.why
 
 
 def proof_of(state: RunState, step: StepState) -> str | None:

@@ -12,6 +12,7 @@ from tests.core.runs.journals import Written, document
 
 from bullswarm_core.judging.facts import FailureKind
 from bullswarm_core.runs.failure_rule import NextTry, RetryHow, next_try, why_no_retry
+from bullswarm_core.runs.handback import failure_of
 from bullswarm_core.runs.nodes import retry_of
 from bullswarm_core.wire import iso
 
@@ -131,6 +132,17 @@ def test_a_blocker_outside_of_the_step_is_no_reason_to_try_again() -> None:
     assert why_no_retry(written.state.steps["a"].counted) == (
         "retry skipped: the worker reported a blocker outside this step: the database is down"
     )
+    assert failure_of(written.state.steps["a"]) == (
+        "not-produced",
+        "not-produced · retry skipped: the worker reported a blocker outside this step: the database is down",
+    )
+
+
+def test_a_blocker_after_the_retry_skipped_none() -> None:
+    written = journal()
+    written.run("a", "not-produced")
+    written.run("a", "not-produced", retry_how="same-pool", outsideBlockers=["the database is down"])
+    assert failure_of(written.state.steps["a"]) == ("not-produced", "not-produced")
 
 
 @pytest.mark.parametrize("kind", ["paused", "restarted", "superseded"])
