@@ -6,7 +6,8 @@ import argparse
 from typing import Any
 
 from bullswarm_core.routing import Decision
-from bullswarm_server.cli.asking import Asked, asking
+from bullswarm_server.asked import Asked
+from bullswarm_server.cli.asking import asking
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.cli.task_arguments import add_task_arguments

@@ -16,7 +16,8 @@ from bullswarm_core.runs.pick import conflict_text, second_writer
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.verdict_document import SCHEMA_VERSION, running_document
 from bullswarm_core.workers.tree import tree_of
-from bullswarm_server.cli.asking import Asked, asking
+from bullswarm_server.asked import Asked
+from bullswarm_server.cli.asking import asking
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.cli.route import add_meter_argument

@@ -18,11 +18,10 @@ from bullswarm_core.quota.durations import expectations
 from bullswarm_core.routing import Decision
 from bullswarm_core.runs.pick import View, choose, look
 from bullswarm_core.runs.task import Task
+from bullswarm_server.asked import ANY_TASK
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.machine import services_for
 
-# A pick does not depend on the words of a task.
-_ANY_TASK = "(no task given)"
 # Each CLI that is asked is a process of 100 to 300 MB.
 _ASKED_AT_ONCE = 4
 
@@ -54,7 +53,7 @@ class Machine:
     def decide(self, lane: Lane, tier: Effort) -> Decision:
         """Return the pick that a task of this lane and tier would get now from nobody in particular."""
         bookings = ledger.entries(self._connection, now=self.view.now) if self._connection else []
-        task = Task(prompt=_ANY_TASK, lane=lane, cwd=str(Path.cwd()), effort=tier)
+        task = Task(prompt=ANY_TASK, lane=lane, cwd=str(Path.cwd()), effort=tier)
         expected = expectations(self._connection, lane, tier)
         return choose(self.view, task, bookings, caller_pool=None, expected=expected)
 

@@ -9,23 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_core import ledger
-from bullswarm_core.caller import Caller, check_depth
 from bullswarm_core.database import open_database
-from bullswarm_core.errors import RunConflictError, UnknownNameError, UsageError
-from bullswarm_core.runs.journal import Journal
+from bullswarm_core.errors import RunConflictError, UsageError
 from bullswarm_core.runs.pick import look, second_writer
 from bullswarm_core.runs.task import Task
 from bullswarm_core.settings import Settings
 from bullswarm_core.workers.tree import tree_of
-from bullswarm_server.cli.asking import Asked
+from bullswarm_server.asked import ANY_TASK, Asked, origin_from, pool_names, providers_of
 from bullswarm_server.cli.task_arguments import PoolNames, task_file_text
-from bullswarm_server.launch import ROOT_VARIABLE, Origin, refuse_home_in_reach
-from bullswarm_server.machine import why_no_pool
+from bullswarm_server.launch import Origin, refuse_home_in_reach
 from bullswarm_server.mcp.arguments import RunArguments, TaskArguments
 from bullswarm_server.mcp.session import Call, absolute_file
-
-# `route` answers without a task; a pick does not depend on the words.
-_ANY_TASK = "(no task given)"
 
 
 @contextlib.contextmanager
@@ -36,15 +30,12 @@ def asking(call: Call, given: TaskArguments, *, cwd: str, prompt: str | None, wr
         services = call.services(write_cache=write_cache)
         profiles = tuple(services.load_profiles())
         pool_ids = [profile.id for profile in profiles]
-        names = PoolNames(
-            pool_ids, services.labels().among(pool_ids), why_no_pool=why_no_pool(call.home, call.machine.environ)
-        )
+        names = pool_names(services, pool_ids, home=call.home, environ=call.machine.environ)
         settings = Settings.load(call.home)
         if given.model is not None and given.model in settings.excluded_models:
             raise UsageError(f"the person excluded the model {given.model}", hint="leave model out, or name another")
-        task = _task(
-            given, cwd, prompt, names, _providers_of(given.independent_of, Journal(connection) if connection else None)
-        )
+        avoided = providers_of(given.independent_of, connection, option="independent_of")
+        task = _task(given, cwd, prompt, names, avoided)
         refuse_home_in_reach(call.home, task)
         caller = call.caller(profiles)
         if task.pool is not None and task.pool == caller.pool_id:
@@ -52,7 +43,7 @@ def asking(call: Call, given: TaskArguments, *, cwd: str, prompt: str | None, wr
                 f"pool {task.pool} is your own ({caller.why}): work given to it would spend the quota that you are running on",
                 hint="leave pool out; bullswarm picks the one with quota to spare",
             )
-        origin = _origin(call, caller, settings)
+        origin = origin_from(caller, settings, call.machine.environ)
         yield Asked(task, services, look(services, connection, write_cache=write_cache), origin, connection)
     finally:
         if connection is not None:
@@ -62,13 +53,7 @@ def asking(call: Call, given: TaskArguments, *, cwd: str, prompt: str | None, wr
 def origin_of(call: Call) -> Origin:
     """Return who asks for work, and how deep in other work. Raises UsageError where the depth limit forbids more."""
     profiles = tuple(call.services(write_cache=True).load_profiles())
-    return _origin(call, call.caller(profiles), Settings.load(call.home))
-
-
-def _origin(call: Call, caller: Caller, settings: Settings) -> Origin:
-    environ = call.machine.environ
-    depth = check_depth(environ, limit=settings.depth_limit)
-    return Origin(caller=caller.provider, caller_pool=caller.pool_id, depth=depth, root=environ.get(ROOT_VARIABLE))
+    return origin_from(call.caller(profiles), Settings.load(call.home), call.machine.environ)
 
 
 def refuse_second_writer(asked: Asked) -> None:
@@ -128,7 +113,7 @@ def _task(given: TaskArguments, cwd: str, prompt: str | None, names: PoolNames, 
         raise UsageError("lane is missing", hint="analyze, build or chore")
     more = given if isinstance(given, RunArguments) else None
     return Task(
-        prompt=_ANY_TASK if prompt is None else prompt,
+        prompt=ANY_TASK if prompt is None else prompt,
         lane=given.lane,
         cwd=cwd,
         effort=given.effort,
@@ -145,15 +130,3 @@ def _task(given: TaskArguments, cwd: str, prompt: str | None, names: PoolNames, 
         shared_tree=more.shared_tree if more else False,
         answer=more.answer_schema if more else None,
     )
-
-
-def _providers_of(references: list[str], journal: Journal | None) -> tuple[str, ...]:
-    """Return the providers that did the named earlier runs."""
-    found: list[str] = []
-    for reference in references:
-        if journal is None:
-            raise UnknownNameError(f'independent_of "{reference}": nothing has been run yet', hint="leave it out")
-        name = Path(reference).parent.name if Path(reference).is_file() else reference
-        state = journal.state(journal.find(name))
-        found += [attempt.picked.provider for step in state.steps.values() for attempt in step.attempts]
-    return tuple(dict.fromkeys(found))

@@ -8,7 +8,7 @@ import anyio.to_thread
 from mcp_types import CallToolResult
 
 from bullswarm_core.routing import Decision
-from bullswarm_server.cli.asking import Asked
+from bullswarm_server.asked import Asked
 from bullswarm_server.cli.route import document as route_document
 from bullswarm_server.displays.route import decision_lines
 from bullswarm_server.mcp.arguments import RouteArguments

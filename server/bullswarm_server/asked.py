@@ -1,0 +1,75 @@
+"""A task that was asked for, by a command or by a call, checked against this machine: ready to be picked for or started."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bullswarm_core import ledger
+from bullswarm_core.caller import Caller, check_depth
+from bullswarm_core.errors import UnknownNameError
+from bullswarm_core.home import Home
+from bullswarm_core.quota.durations import expectations
+from bullswarm_core.routing import Decision
+from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.pick import View, choose
+from bullswarm_core.runs.services import Services
+from bullswarm_core.runs.task import Task
+from bullswarm_core.settings import Settings
+from bullswarm_server.cli.task_arguments import PoolNames
+from bullswarm_server.launch import ROOT_VARIABLE, Origin
+from bullswarm_server.machine import why_no_pool
+
+# `route` answers without a task; a pick does not depend on the words.
+ANY_TASK = "(no task given)"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A task ready to be picked for or started. ``connection`` is read-only, None while the home has no database."""
+
+    task: Task
+    services: Services
+    view: View
+    origin: Origin
+    connection: sqlite3.Connection | None
+
+    def decide(self) -> Decision:
+        """Return the pick that this task would get now; nothing is changed."""
+        bookings = ledger.entries(self.connection, now=self.view.now) if self.connection else []
+        expected = expectations(self.connection, self.task.lane, self.task.tier)
+        return choose(self.view, self.task, bookings, caller_pool=self.origin.caller_pool, expected=expected)
+
+
+def pool_names(services: Services, pool_ids: Sequence[str], *, home: Home, environ: Mapping[str, str]) -> PoolNames:
+    """The names by which these pools may be called: ids and labels, and for another name why it has no pool."""
+    return PoolNames(pool_ids, services.labels().among(pool_ids), why_no_pool=why_no_pool(home, environ))
+
+
+def origin_from(caller: Caller, settings: Settings, environ: Mapping[str, str]) -> Origin:
+    """Who asks for work, and how deep in other work. Raises UsageError where the depth limit forbids more."""
+    depth = check_depth(environ, limit=settings.depth_limit)
+    return Origin(caller=caller.provider, caller_pool=caller.pool_id, depth=depth, root=environ.get(ROOT_VARIABLE))
+
+
+def providers_of(references: Sequence[str], connection: sqlite3.Connection | None, *, option: str) -> tuple[str, ...]:
+    """The providers that did the named earlier work, each a run or the path of its output; ``option`` is what asked.
+
+    Raises UnknownNameError for what no run has done.
+    """
+    found: list[str] = []
+    for reference in references:
+        if connection is None:
+            raise UnknownNameError(f'{option} "{reference}": nothing has been run yet', hint="leave it out")
+        journal = Journal(connection)
+        state = journal.state(journal.find(_run_named(reference)))
+        found += [attempt.picked.provider for step in state.steps.values() for attempt in step.attempts]
+    return tuple(dict.fromkeys(found))
+
+
+def _run_named(reference: str) -> str:
+    """An output lies in its run's folder, so its path names the run."""
+    path = Path(reference)
+    return path.resolve().parent.name if path.is_file() else reference
