@@ -32,13 +32,13 @@ def decide(
 
     Raises UsageError for an unknown policy and ValueError for a clock without a time zone or two pools with one id.
     """
-    arrange = policy_named(policy)
+    rules = policy_named(policy)
     if now.utcoffset() is None:
         raise ValueError(f"the clock {now.isoformat()} has no time zone; times are UTC")
     judged = judge(request, pools, now=now, context=context)
     if not judged.rows:
         return no_pick(request, judged.excluded, pools)
-    arrangement = arrange(judged.rows, request, context)
+    arrangement = rules.arrange(judged.rows, request, context)
     parts = reason_of(request, judged, arrangement, context)
     pick = arrangement.pick
     return Decision(

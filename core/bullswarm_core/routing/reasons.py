@@ -26,6 +26,19 @@ def reason_of(request: Request, judged: Judged, arrangement: Arrangement, contex
     """Why ``arrangement.pick`` was picked, what it passed over, and which pools a spent window left out."""
     segments = [
         *_opening(request, judged, arrangement),
+        *_notes(request, judged, arrangement),
+        *([text(f"route: {context.route_summary}")] if context.route_summary else []),
+        *_probes(judged.excluded),
+    ]
+    gated = None if request.workflow else _burst_gated(judged.excluded)
+    return joined(segments) + (gated or ())
+
+
+def _notes(request: Request, judged: Judged, arrangement: Arrangement) -> Sequence[Segment]:
+    """What was passed over and how near the pick is to a wall: in the policy's words where it has any."""
+    if arrangement.notes is not None:
+        return arrangement.notes
+    return [
         *_passed_assignment(request, arrangement),
         *_ranked_below_free(arrangement),
         *_last_mile(arrangement.pick),
@@ -34,11 +47,7 @@ def reason_of(request: Request, judged: Judged, arrangement: Arrangement, contex
         *_draining(arrangement.rows, judged.excluded),
         *_slivers(arrangement.slivers),
         *_busier(request, arrangement),
-        *([text(f"route: {context.route_summary}")] if context.route_summary else []),
-        *_probes(judged.excluded),
     ]
-    gated = None if request.workflow else _burst_gated(judged.excluded)
-    return joined(segments) + (gated or ())
 
 
 def after_stall(decision: Decision, *, pool_id: str, seconds: int) -> Decision:
@@ -56,6 +65,8 @@ def _opening(request: Request, judged: Judged, arrangement: Arrangement) -> list
         return [pinned, text(", ".join([f"surplus {surplus(pick)}", *_used_note(pick), *_load_note(pick)]))]
     if judged.stand_in:
         return [text("no agent CLI can take this: the embedded ", me, " worker answers")]
+    if arrangement.opening is not None:
+        return [arrangement.opening]
     if pick.free:
         notes = [
             f"free model {pick.model}" if pick.model else "free default model",

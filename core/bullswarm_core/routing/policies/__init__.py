@@ -1,26 +1,24 @@
-"""Routing policies: each orders the eligible pools and picks one; none changes what is eligible or what a failure
-is.
+"""Routing policies: each orders the eligible pools and picks one; none changes what a failure is.
+
+A policy is a module of this package with the name that ``config.routingPolicy`` takes; it holds ``POLICY``, and only the
+one that is in force is imported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-
 from bullswarm_core.errors import UsageError
-from bullswarm_core.routing.context import RoutingContext
-from bullswarm_core.routing.decision import Candidate
-from bullswarm_core.routing.policies import pace
-from bullswarm_core.routing.policies.arrangement import Arrangement
-from bullswarm_core.routing.request import Request
+from bullswarm_core.routing.policies.arrangement import Policy
 
-Policy = Callable[[Sequence[Candidate], Request, RoutingContext], Arrangement]
-
-POLICIES: Mapping[str, Policy] = {"pace": pace.arrange}
+POLICY_NAMES: tuple[str, ...] = ("pace",)
+DEFAULT_POLICY = "pace"
 
 
 def policy_named(name: str) -> Policy:
     """The policy of that name; UsageError names the known ones."""
-    policy = POLICIES.get(name)
-    if policy is None:
-        raise UsageError(f"unknown routing policy {name}", hint=f"config.routingPolicy takes {', '.join(POLICIES)}")
+    if name not in POLICY_NAMES:
+        raise UsageError(f"unknown routing policy {name}", hint=f"config.routingPolicy takes {', '.join(POLICY_NAMES)}")
+    from importlib import import_module
+
+    policy = import_module(f"{__name__}.{name}").POLICY
+    assert isinstance(policy, Policy)
     return policy

@@ -1,8 +1,13 @@
-"""What a policy makes of the eligible pools."""
+"""What a policy makes of the eligible pools, and what else it says about them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import Candidate
+from bullswarm_core.routing.parts import Segment
+from bullswarm_core.routing.request import Request
 from bullswarm_core.values import dataclass
 
 
@@ -13,6 +18,9 @@ class Arrangement:
     ``by_assignment`` tells that the person's tier assignment chose; ``passed_assignment`` names an assigned pool
     that is a candidate but was not selectable. ``reserved`` and ``slivers`` are the rows that stand behind the pick
     only because they are spared, and the pick itself where it is one.
+
+    ``opening`` is what the policy itself says of its pick in place of the common opening of a reason, though never in place
+    of a pin's or the embedded worker's; ``notes`` is what it says after the opening. None leaves the common words.
     """
 
     rows: tuple[Candidate, ...]
@@ -22,3 +30,19 @@ class Arrangement:
     passed_assignment: Candidate | None = None
     reserved: tuple[Candidate, ...] = ()
     slivers: tuple[Candidate, ...] = ()
+    opening: Segment | None = None
+    notes: tuple[Segment, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How the eligible pools are ordered, and the few rules of eligibility that the older and the newer seed differ in.
+
+    ``honours_quarantines`` leaves a quarantined pool out; ``steps_drain`` gives a draining pool to workflow steps;
+    ``caller_keeps`` says, where nothing else is eligible, that the caller keeps the task.
+    """
+
+    arrange: Callable[[Sequence[Candidate], Request, RoutingContext], Arrangement]
+    honours_quarantines: bool = False
+    steps_drain: bool = False
+    caller_keeps: bool = False

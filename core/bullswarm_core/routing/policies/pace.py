@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import Candidate, UrgencyState
-from bullswarm_core.routing.policies.arrangement import Arrangement
+from bullswarm_core.routing.policies.arrangement import Arrangement, Policy
 from bullswarm_core.routing.request import Request
 
 URGENCY_RANK: Mapping[UrgencyState | None, int] = {"urgent": 0, "normal": 1, None: 1, "draining": 2}
@@ -99,3 +99,6 @@ def _preference(row: Candidate) -> tuple[Group, float, float, str]:
 def _used_without_pace(row: Candidate) -> float:
     """Breaks a tie between readings whose resets are unknown, so that more headroom comes first (bug report B67)."""
     return row.pacing_used_pct if row.pace is None and row.pacing_used_pct is not None else 0.0
+
+
+POLICY = Policy(arrange)
