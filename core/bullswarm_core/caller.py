@@ -151,10 +151,11 @@ def _nearest(found: list[tuple[str, str, tuple[str, ...]]], above: Sequence[str]
 
 
 def _account(provider: str, environ: Mapping[str, str], profiles: Sequence[PoolProfile]) -> str | None:
-    """Tell which pool of ``provider`` has the configuration folder that the caller's environment names."""
+    """Tell which pool of ``provider`` has the account of the configuration folder that the caller's environment names."""
     own = [profile for profile in profiles if profile.connector.name == provider]
     for profile in own:
-        if profile.config_dir is not None and _folder_of(profile, environ) == os.path.realpath(profile.config_dir):
+        folders = (profile.config_dir, *profile.other_folders)
+        if _folder_of(profile, environ) in {os.path.realpath(folder) for folder in folders if folder is not None}:
             return profile.id
     return own[0].id if len(own) == 1 and own[0].config_dir is None else None
 

@@ -146,7 +146,8 @@ class Connector:
 class Account:
     """One account of a CLI as found on this machine; ``suffix`` None is the default account.
 
-    ``environment`` is what picks it, ``withheld`` are variables that would pick another one.
+    ``environment`` is what picks it, ``withheld`` are variables that would pick another one. ``other_folders`` are signed
+    in to the same account: whoever works in one of them works for this account.
     """
 
     suffix: str | None = None
@@ -154,6 +155,7 @@ class Account:
     environment: Mapping[str, str] = field(default_factory=dict)
     withheld: tuple[str, ...] = ()
     account: str | None = None
+    other_folders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ class PoolProfile:
 
     ``binary`` is an absolute path, None when it was not found; ``unavailable`` says why the pool can't be used at all.
     ``environment`` picks the account, and the variables in ``withheld`` are kept from its workers. ``signed_in`` None
-    means that it isn't known; only False takes a pool out (D16).
+    means that it isn't known; only False takes a pool out (D16). ``other_folders`` are signed in to the same account.
     """
 
     id: str
@@ -190,6 +192,7 @@ class PoolProfile:
     withheld: tuple[str, ...] = ()
     unavailable: str | None = None
     provider: Any = None
+    other_folders: tuple[str, ...] = ()
 
     @property
     def provider_name(self) -> str:

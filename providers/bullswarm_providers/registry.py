@@ -285,6 +285,7 @@ def _profile(loaded: Loaded, account: Account, binary: Binary, environ: Mapping[
         withheld=tuple(dict.fromkeys((*account.withheld, *state.withheld))),
         unavailable=unavailable,
         provider=loaded.module,
+        other_folders=account.other_folders,
     )
 
 

@@ -221,6 +221,7 @@ def _pool(row: PoolOverview, profile: PoolProfile) -> dict[str, Any]:
         "poolLabel": row.pool.shown_name,
         "provider": row.pool.provider,
         "configDir": profile.config_dir,
+        "otherFolders": list(profile.other_folders),
         "enabled": row.pool.enabled,
         "state": row.state,
         "metered": row.pool.metered,

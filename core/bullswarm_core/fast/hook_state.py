@@ -45,6 +45,7 @@ class Pool:
         "label",
         "last_resort",
         "metered",
+        "other_folders",
         "provider",
         "state",
         "surplus",
@@ -56,6 +57,10 @@ class Pool:
         self.label: str = _text(entry.get("poolLabel")) or self.id
         self.provider: str = _text(entry.get("provider")) or self.id.partition(":")[0]
         self.config_dir: str | None = _text(entry.get("configDir"))
+        others = entry.get("otherFolders")
+        self.other_folders = [
+            folder for item in (others if isinstance(others, list) else ()) if (folder := _text(item))
+        ]
         self.state: str = _text(entry.get("state")) or "unavailable"
         self.enabled = entry.get("enabled") is True
         self.metered = entry.get("metered") is True
@@ -132,7 +137,8 @@ class HookState:
         own = [pool for pool in self.pools if pool.provider == provider]
         folder = self._folder(provider, environ)
         for pool in own:
-            if pool.config_dir is not None and folder is not None and os.path.realpath(pool.config_dir) == folder:
+            folders = (pool.config_dir, *pool.other_folders)
+            if folder is not None and any(os.path.realpath(one) == folder for one in folders if one is not None):
                 return pool
         return own[0] if len(own) == 1 and own[0].config_dir is None else None
 

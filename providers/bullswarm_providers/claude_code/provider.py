@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bullswarm_core.connector import Account, Connector, SignInState
+from bullswarm_core.values import replace
 from bullswarm_providers.sign_in import first_set, has_content, read_object
 
 if TYPE_CHECKING:
@@ -37,8 +38,12 @@ def accounts(connector: Connector, environ: Mapping[str, str]) -> tuple[Account,
         found += _other_accounts(home, default, named)
     unique: list[Account] = []
     for account in found:
-        if not any(_same(account, kept) for kept in unique):
+        place = next((place for place, kept in enumerate(unique) if _same(account, kept)), None)
+        if place is None:
             unique.append(account)
+        elif account.config_dir is not None:
+            kept = unique[place]
+            unique[place] = replace(kept, other_folders=(*kept.other_folders, account.config_dir))
     return tuple(unique)
 
 
