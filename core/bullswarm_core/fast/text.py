@@ -1,4 +1,7 @@
-"""Foreign text made harmless: control sequences out, one line, bounded."""
+"""Foreign text made harmless: what a terminal obeys and what no eye sees goes out; one line, bounded.
+
+This is the one rule for every text of a worker, a vendor or a file that a person is shown.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +20,42 @@ _CONTROL = (
     r"|[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]"  # C0 but tab and newline, DEL, C1
 )
 
-# What turns the direction of writing (embeddings, overrides, isolates) and, never closed, the rest of a line of ours too: a
-# goal could make its outcome read as another. The marks that right-to-left text needs (U+200E, U+200F, U+061C) stay.
-_TURNS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+# What has no shape of its own. Marks, embeddings, overrides and isolates turn the direction of writing and, never closed, the
+# rest of a line of ours too: a goal could make its outcome read as another. Characters without a width let two different
+# names look alike, and tags (U+E0000) carry whole sentences unseen. Right-to-left letters need none of them to be read.
+_HIDDEN = dict.fromkeys((
+    0x00AD, 0x061C, 0x180E, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF,
+    *range(0xFFF9, 0xFFFC), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B), *range(0xE0000, 0xE0080),
+))  # fmt: skip
+# A line of its own may begin at these in one program and not in the next: for us they part words.
+_SPACED = dict.fromkeys((0x2028, 0x2029), " ")
+
+# Joiners are spelling where they join: between two emoji, behind a virama, between Arabic letters (RFC 5892, appendix A.1 and
+# A.2, and the emoji sequences of UTS 51). Anywhere else they are as unseen as the rest.
+_VIRAMA = "\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca\u1039\u17d2"
+_EMOJI = "\u2190-\u21ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
+_ARABIC = "\u0620-\u065f\u066e-\u06d3\u06d5\u06fa-\u06ff\u0750-\u077f"
+_STRAY_JOINER = (
+    f"(?<![{_VIRAMA}])(?:(?<![{_EMOJI}\ufe0f])\u200d|\u200d(?![{_EMOJI}])|(?<![{_ARABIC}])\u200c|\u200c(?![{_ARABIC}]))"
+)
 
 
 def plain(text: str) -> str:
-    """Return ``text`` without a single control sequence (CSI, OSC, DCS, APC, PM, SOS, C0, C1); tabs and newlines stay."""
+    """Return ``text`` without control sequences (CSI, OSC, DCS, APC, PM, SOS, C0, C1) and without unseen characters.
+
+    Tabs and newlines stay; so do joiners that spell an emoji or a word. U+2028 and U+2029 become spaces.
+    """
     if text.isprintable():
         return text
     import re
 
-    return re.sub(_CONTROL, "", text)
+    seen = re.sub(_CONTROL, "", text).translate(_HIDDEN | _SPACED)
+    return re.sub(_STRAY_JOINER, "", seen) if "\u200c" in seen or "\u200d" in seen else seen
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` without control sequences, on one line, with single spaces, in the direction in which it stands."""
-    if not text.isprintable():
-        text = plain(text).translate(_TURNS)
-    return " ".join(text.split())
+    """Return ``text`` as ``plain`` leaves it, on one line, with single spaces."""
+    return " ".join(plain(text).split())
 
 
 def clipped(text: str, most: int) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 from datetime import datetime
 
-from bullswarm_core.fast.text import plain
+from bullswarm_core.fast.text import one_line, plain
 from bullswarm_core.judging.answer import AnswerCheck
 from bullswarm_core.judging.content import content_gate, last_sentence, only_announces, says_anything
 from bullswarm_core.judging.facts import FailureKind, JudgeInput, Note
 from bullswarm_core.judging.last_words import asks_back, cut_short, only_asks, waits_for_itself
 from bullswarm_core.judging.limits import Notice
-from bullswarm_core.judging.phrases import clean_line, counted
+from bullswarm_core.judging.phrases import counted
 from bullswarm_core.judging.wanted import Wanted, is_there, missing_words
 from bullswarm_core.workers.facts import Denial, ExitFacts, StreamFacts
 
@@ -120,10 +120,10 @@ def _answer_problem(check: AnswerCheck) -> tuple[FailureKind, str] | None:
         return None
     first, more = check.problems[0], len(check.problems) - 1
     if not check.checked:
-        return "runtime", f"typed answer: {clean_line(first.problem)}"
+        return "runtime", f"typed answer: {one_line(first.problem)}"
     if check.source is None:
         return "schema", "no answer: the task asks for one that matches a schema, and none was given"
-    what = clean_line(f"{'' if first.path == '#' else first.path + ': '}{first.problem}")
+    what = one_line(f"{'' if first.path == '#' else first.path + ': '}{first.problem}")
     also = f" (and {more} more)" if more else ""
     return "schema", f"the answer does not match its schema: {what[:_QUOTED]}{also} · {check.where}"
 
@@ -266,4 +266,4 @@ def _notes_on_work(facts: JudgeInput, *, ok: bool) -> list[Note]:
 
 
 def _last(answer: str) -> str:
-    return clean_line(last_sentence(answer))[:160]
+    return one_line(last_sentence(answer))[:160]

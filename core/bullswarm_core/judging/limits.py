@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, Literal
 
 from bullswarm_core.connector import Signatures
+from bullswarm_core.fast.text import one_line
 from bullswarm_core.judging.phrases import (
     LONGEST_NOTICE,
     NO_SIGNATURES,
     NoticeKind,
-    clean_line,
     flat,
     has_window_wording,
     kind_of_code,
@@ -236,7 +236,7 @@ def _notice_of_line(line: str, following: str, reader: Reader, *, in_record: boo
 
 
 def _noted(kind: NoticeKind, line: str, reader: Reader, following: str = "") -> Notice:
-    shown = clean_line(line)[:LONGEST_NOTICE]
+    shown = one_line(line)[:LONGEST_NOTICE]
     if kind not in ("quota", "throttle"):
         return Notice(kind, shown)
     window = (window_named(line) or window_named(following)) if kind == "quota" else None

@@ -10,6 +10,7 @@ import re
 from typing import Literal
 
 from bullswarm_core.connector import Signatures
+from bullswarm_core.fast.text import one_line
 from bullswarm_core.pools import WindowKind
 
 NoticeKind = Literal["quota", "throttle", "auth", "model-not-in-plan"]
@@ -114,12 +115,6 @@ _FAMILY = re.compile(
 _OTHER_LIMIT = re.compile(r"usage limit for ([\w.-]+[\w-])")
 _ASIDE = re.compile(r"\(?\bnot your [\w -]*limit\)?")
 _URL = re.compile(r"https?://\S+")
-_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x08\x0b-\x1f\x7f]")
-
-
-def clean_line(line: str) -> str:
-    """Return ``line`` as it may be shown: no control sequences, white space collapsed (design D11)."""
-    return " ".join(_CONTROL.sub("", line).split())
 
 
 def counted(number: int, one: str, many: str) -> str:
@@ -129,7 +124,7 @@ def counted(number: int, one: str, many: str) -> str:
 
 def flat(line: str) -> str:
     """Return ``line`` as phrases are matched: lower case, straight quotes, no web address, no "(not your … limit)"."""
-    text = clean_line(line).replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"').lower()
+    text = one_line(line).replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"').lower()
     return _PREFIX.sub("", " ".join(_ASIDE.sub(" ", _URL.sub(" ", text)).split()))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from bullswarm_core.fast.text import plain
+from bullswarm_core.fast.text import one_line, plain
 from bullswarm_core.judging.classify import (
     content_problem,
     counted_denials,
@@ -23,7 +23,7 @@ from bullswarm_core.judging.classify import (
 from bullswarm_core.judging.content import says_anything
 from bullswarm_core.judging.facts import BackAtSource, FailureKind, JudgeInput, Note, StopKind, WorkerClocks
 from bullswarm_core.judging.limits import Notice
-from bullswarm_core.judging.phrases import clean_line, counted
+from bullswarm_core.judging.phrases import counted
 from bullswarm_core.judging.wanted import is_there, missing_words
 from bullswarm_core.values import dataclass
 from bullswarm_core.wire import iso
@@ -94,7 +94,7 @@ def _never_started(facts: JudgeInput) -> _Finding | None:
 
 
 def _refused_in_place_of_an_answer(facts: JudgeInput) -> _Finding | None:
-    notice, reply = facts.notice, clean_line(facts.stream.answer)
+    notice, reply = facts.notice, one_line(facts.stream.answer)
     if facts.stream.worked or notice is None or not reply.startswith(notice.line):
         return None
     return _refused(facts)
@@ -301,7 +301,7 @@ def _is_usable(facts: JudgeInput) -> bool:
 
 
 def _quoted(words: str) -> str:
-    line = clean_line(words)
+    line = one_line(words)
     return line if len(line) <= _QUOTED else f"{line[: _QUOTED - 1]}…"
 
 

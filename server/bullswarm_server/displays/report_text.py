@@ -7,8 +7,6 @@ import html
 from bullswarm_core.fast.text import clipped, one_line, plain
 from bullswarm_core.runs.needs_you import minutes_and_seconds
 
-# Marks that turn the direction of what follows: a command must not read otherwise than it is typed.
-_TURNING = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C], "�")
 _MOST_INLINE = 1_000
 
 
@@ -33,4 +31,4 @@ def elapsed(seconds: float | None) -> str:
 
 
 def _calm(text: str) -> str:
-    return text.translate(_TURNING).encode("utf-8", "replace").decode("utf-8")
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -17,7 +17,7 @@ _ANSWER_LENGTH = 400
 
 
 def verdict_lines(verdict: Mapping[str, Any], *, style: Style = _PLAIN) -> list[str]:
-    """Return the lines for one verdict; every text of a worker or provider comes without control sequences."""
+    """Return the lines for one verdict; every text of a worker or provider comes as ``plain`` leaves it."""
     lines = [_first_line(verdict, style)]
     lines += [line for line in _facts(verdict) if line]
     lines += [f"note: {one_line(note['text'])}" for note in verdict.get("notes") or ()]
@@ -121,9 +121,14 @@ def _usage(usage: Mapping[str, Any] | None) -> str | None:
 def _output(verdict: Mapping[str, Any]) -> str | None:
     path = verdict.get("outFile")
     if path:
-        return f"output: {path} ({verdict.get('outBytes') or 0} bytes)"
+        return f"output: {_path(path)} ({verdict.get('outBytes') or 0} bytes)"
     written = (verdict.get("meta") or {}).get("streamFile")
-    return f"written so far: {written}" if written else None
+    return f"written so far: {_path(written)}" if written else None
+
+
+def _path(path: object) -> str:
+    # Runs of spaces belong to a path.
+    return plain(str(path)).replace("\n", " ")
 
 
 def _excerpt(verdict: Mapping[str, Any], style: Style) -> list[str]:

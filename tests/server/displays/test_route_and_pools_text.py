@@ -239,7 +239,7 @@ def test_nothing_that_drives_a_terminal_is_left_and_stripping_again_changes_noth
     assert "\n" not in one_line(text)
 
 
-@given(st.text(st.sampled_from("ab \u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u200fשלום\n")))
+@given(st.text(st.sampled_from("ab \u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u200f\u061cשלום\n")))
 def test_one_line_of_foreign_text_does_not_turn_the_rest_of_ours(text: str) -> None:
     import unicodedata
 
@@ -247,11 +247,17 @@ def test_one_line_of_foreign_text_does_not_turn_the_rest_of_ours(text: str) -> N
     turns = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
     assert not any(unicodedata.bidirectional(letter) in turns for letter in shown)
     assert len(shown.splitlines()) <= 1
-    kept = [letter for letter in text if letter.isalpha() or letter == "\u200f"]
+    kept = [letter for letter in text if letter.isalpha()]
     assert [letter for letter in shown if letter != " "] == kept
 
 
-@given(st.text(st.characters(min_codepoint=160)))
+# Format characters and separators of lines have no shape: tests/core/fast/test_text.py is about them.
+@given(
+    st.text(
+        st.characters(min_codepoint=160, exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"])
+        | st.sampled_from("\u0600\u06dd")
+    )
+)
 def test_utf8_text_passes_whole(text: str) -> None:
     assert plain(text) == text
     assert plain(text.encode(errors="replace").decode()) == text.encode(errors="replace").decode()
