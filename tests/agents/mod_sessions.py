@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from tests.agents.terminal import Terminal, terminal
 
 from bullswarm_server.integrate.sources import claude_mod
 
+# A key or a click that Claude Code didn't take is given again: after so long, and so often.
+TRY_SEC = 5.0
+TRIES = 20
 SCRIPT = "import sys; from {module} import main; sys.exit(main())"
 
 
@@ -62,3 +66,22 @@ def say(opened: Terminal, text: str) -> None:
     opened.type(text)
     opened.wait(lambda screen: text[:30] in screen)
     opened.press("Enter")
+
+
+def by_click(opened: Terminal, words: str, wanted: str | Callable[[str], bool], *, gone: bool = False) -> str:
+    """Click on these words until it counts, and return the screen: what has only just appeared may not take a click yet."""
+    for _ in range(TRIES):
+        place = _place(opened.screen(), words)
+        if place is not None:
+            opened.click(*place)
+        with contextlib.suppress(AssertionError):
+            return opened.wait(wanted, gone=gone, seconds=TRY_SEC)
+    raise AssertionError(f"no click on {words!r} counts: {wanted!r}\n{opened.screen()}")
+
+
+def _place(screen: str, words: str) -> tuple[int, int] | None:
+    """The column and the row of the middle of these words, counted from 1; None where they are not on the screen."""
+    for row, line in enumerate(screen.splitlines(), 1):
+        if words in line:
+            return line.index(words) + len(words) // 2 + 1, row
+    return None

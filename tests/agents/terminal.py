@@ -51,8 +51,8 @@ class Terminal:
 
     def click(self, column: int, row: int) -> None:
         """Press and release the left button there, counted from 1, as a terminal reports a mouse."""
-        self.type(f"\x1b[<0;{column};{row}M")
-        self.type(f"\x1b[<0;{column};{row}m")
+        # In one go: a program that draws itself anew between the two may take neither for a click.
+        self.type(f"\x1b[<0;{column};{row}M\x1b[<0;{column};{row}m")
 
     def resize(self, columns: int, rows: int) -> None:
         self.command("resize-window", "-t", "0", "-x", str(columns), "-y", str(rows))

@@ -14,7 +14,7 @@ import pytest
 from tests.agents import mod_sessions
 from tests.agents.conftest import MachineMaker
 from tests.agents.machine import Machine
-from tests.agents.mod_sessions import claude, furnish, say
+from tests.agents.mod_sessions import TRIES, TRY_SEC, by_click, claude, furnish, say
 from tests.agents.scripted_model import ModelRequest, Turn
 from tests.agents.scripted_model import say as answer
 from tests.agents.setups import CLAUDE
@@ -132,10 +132,10 @@ def by_digit(session: Terminal, digit: str, wanted: str) -> None:
     """Press a digit until it counts: in a composer that is empty it presses a row half a second later, and stays text when
     the row has only just appeared.
     """
-    for _ in range(20):
+    for _ in range(TRIES):
         session.press(digit)
         with contextlib.suppress(AssertionError):
-            session.wait(wanted, seconds=5)
+            session.wait(wanted, seconds=TRY_SEC)
             return
         session.press("BSpace")
     raise AssertionError(f"{digit} is only ever text\n{session.screen()}")
@@ -170,10 +170,8 @@ def choose_the_rows(session: Terminal, name: str) -> None:
 def finished_step(session: Terminal, name: str) -> None:
     """Opened by name when it is over, and closed by a click."""
     say(session, f"/bullswarm open {name} run")
-    screen = session.wait("the quotes off every field")
-    row = next(number for number, line in enumerate(screen.splitlines(), 1) if "q: close" in line)
-    session.click(screen.splitlines()[row - 1].index("q: close") + 2, row)
-    session.wait("q: close", gone=True)
+    session.wait("the quotes off every field")
+    by_click(session, "q: close", "q: close", gone=True)
 
 
 def program() -> dict[str, Any]:
@@ -198,10 +196,8 @@ def test_a_workflow_is_one_row_with_its_progress_and_opens_by_a_click(machine: M
         goal = machine.start(
             "workflow", "goal", "Know the parser", "--program", str(machine.root / "program.json"), "--foreground"
         )
-        shown = session.wait(r"1: ▶ \w+ Know the parser · 1/3 explain · on cx · \d+s")
-        row = next(number for number, line in enumerate(shown.splitlines(), 1) if "Know the parser" in line)
-        session.click(10, row)
-        steps = session.wait(r"running · 1 of 3 done")
+        session.wait(r"1: ▶ \w+ Know the parser · 1/3 explain · on cx · \d+s")
+        steps = by_click(session, "Know the parser", r"running · 1 of 3 done")
         assert re.search(r"1: ✓ survey · succeeded · cx · \d+s", steps) and "2: ▶ explain · running · cx" in steps
         assert "3: · check · pending" in steps
         release.set()
