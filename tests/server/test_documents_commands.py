@@ -24,6 +24,7 @@ NOT_RUN: tuple[tuple[str, str], ...] = (
     (r"bullswarm provider probe", "starts a real worker with the account's quota"),
     (r'eval "\$\(bullswarm completion', "changes the shell that reads the page"),
 )
+_SHORT_ID = re.compile(r"(?:bullswarm runs show |^run |^watching )([0-9a-z]{6})(?=$|\)| started| is | ·)")
 _OURS = re.compile(r"bullswarm (\S+)")
 
 
@@ -47,8 +48,7 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, tmp_path: Path, monke
             assert said.code == part.code, f"{part.place}: {part.text}\n{said.out}{said.err}"
             if part.shown is None:
                 continue
-            ids = tuple(re.findall(r"\(bullswarm runs show ([0-9a-z]{6})\)", "\n".join(part.shown)))
-            shown = tuple(made_equal(line, (*ids, *shown_ids(page))) for line in part.shown)
+            shown = tuple(made_equal(line, shown_ids(page)) for line in part.shown)
             wrong = first_difference(shown, machine.printed(said))
             assert wrong is None, f"{part.place}: {part.text}\n{wrong}\n\nall of it:\n{machine.readable(said)}"
     finally:
@@ -57,8 +57,8 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, tmp_path: Path, monke
 
 def shown_ids(page: str) -> tuple[str, ...]:
     """The short ids of runs that a page shows anywhere."""
-    texts = [line for part in parts_of(page) if isinstance(part, Command) for line in part.shown or ()]
-    return tuple(dict.fromkeys(re.findall(r"\b(?:runs? (?:show )?|started )([0-9a-z]{6})\b", "\n".join(texts))))
+    lines = [line for part in parts_of(page) if isinstance(part, Command) for line in part.shown or ()]
+    return tuple(dict.fromkeys(found[1] for line in lines if (found := _SHORT_ID.search(line))))
 
 
 @pytest.mark.parametrize("page", PAGES)
