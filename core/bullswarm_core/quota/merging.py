@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from bullswarm_core.pools import Window, WindowKind
 from bullswarm_core.quota.ladder import CLOCK_TOLERANCE, STALE
 from bullswarm_core.quota.readings import Refusal
+from bullswarm_core.quota.windows import is_unanchored
 from bullswarm_core.values import replace
 
 CLOSE = timedelta(seconds=120)
@@ -64,13 +65,21 @@ def merged(
         key = (window.kind, window.scope)
         groups[key] = _with_one(groups.get(key, []), window, now)
     new = {(window.kind, window.scope) for window in just_told}
-    return tuple(
-        window
+    left = (
+        [
+            window
+            for window in windows
+            if key in new or not whole or not _is_closed(window, told_before, now)
+            if _still_stands(window, now, needed=not whole or key in new)
+        ]
         for key, windows in groups.items()
-        for window in windows
-        if key in new or not whole or not _is_closed(window, told_before, now)
-        if _still_stands(window, now, needed=not whole or key in new)
     )
+    return tuple(window for windows in left for window in _settled_if_alone(windows))
+
+
+def _settled_if_alone(windows: list[Window]) -> list[Window]:
+    """Of two readings that contradicted each other one may have ended: the other then stands against nothing."""
+    return [replace(window, unstable=False) for window in windows] if len(windows) == 1 else windows
 
 
 def _worst_at_once(told: Iterable[Window]) -> list[Window]:
@@ -115,14 +124,39 @@ def _with_one(known: Sequence[Window], new: Window, now: datetime) -> list[Windo
     if earlier is new and (new.used_pct is None or len(known) > 1):
         return list(known)
     later = _filled(earlier, later)
-    if later.used_pct is None or earlier.used_pct is None or not _same_reset(earlier, later):
+    if later.used_pct is None or earlier.used_pct is None or _had_ended(earlier, later):
         return [later]
     if len(known) > 1:
-        return [later] if _agree(earlier, later) else _pair(known, later)
-    apart = _taken(later, now) - _taken(earlier, now)
-    if apart > CLOSE or _agree(earlier, later):
+        return [later] if _is_one_window(earlier, later) and _agree(earlier, later) else _pair(known, later)
+    if _agree(earlier, later) or not _contradict(earlier, later, apart=_taken(later, now) - _taken(earlier, now)):
         return [later]
     return _pair([earlier], later)
+
+
+def _had_ended(earlier: Window, later: Window) -> bool:
+    """Tell whether the window of the earlier reading was over when the later one was taken."""
+    if earlier.resets_at is None or later.captured_at is None:
+        return False
+    return earlier.resets_at <= later.captured_at
+
+
+def _contradict(earlier: Window, later: Window, *, apart: timedelta) -> bool:
+    """Tell whether two numbers that don't follow from each other need a third reading.
+
+    One state of an account that flips between two (bug report B57) has more used and the earlier reset. A reset that the vendor
+    grants early looks the same at first, and two readings that agree are proof enough (facts/quota-endpoints 2.2, rule 8).
+    """
+    if _same_reset(earlier, later):
+        return apart <= CLOSE
+    if earlier.resets_at is None or later.resets_at is None:
+        return False
+    fallen = (earlier.used_pct or 0.0) - (later.used_pct or 0.0) > ROUNDING_PCT
+    return fallen and later.resets_at > earlier.resets_at and apart <= STALE
+
+
+def _is_one_window(earlier: Window, later: Window) -> bool:
+    """Tell whether two readings are of one window; one that has not begun is dated anew at each."""
+    return _same_reset(earlier, later) or (is_unanchored(earlier) and is_unanchored(later))
 
 
 def _filled(earlier: Window, later: Window) -> Window:
@@ -131,8 +165,8 @@ def _filled(earlier: Window, later: Window) -> Window:
         # Nothing was told of the use: what is known of it stays as old as it is.
         return replace(earlier, resets_at=later.resets_at or earlier.resets_at)
     if later.resets_at is None and earlier.used_pct is not None and later.used_pct is not None:
-        ended = earlier.resets_at is None or later.captured_at is None or earlier.resets_at <= later.captured_at
-        if not ended and later.used_pct >= earlier.used_pct - ROUNDING_PCT:
+        dated = earlier.resets_at is not None and later.captured_at is not None
+        if dated and not _had_ended(earlier, later) and later.used_pct >= earlier.used_pct - ROUNDING_PCT:
             return replace(later, resets_at=earlier.resets_at, reset_source=earlier.reset_source)
     return later
 

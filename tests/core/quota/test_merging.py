@@ -51,8 +51,9 @@ def acts_on(windows: tuple[Window, ...], now: datetime = NOW + HOUR) -> float | 
         ([window(30.6), window(30, at=60)], 30, False),
         # More than two minutes apart the newer one counts.
         ([window(74), window(0, at=121)], 0, False),
-        # Another reset is another window: it may come early, and a date may move.
-        ([window(74), window(0, at=60, reset=RESET + 2 * HOUR)], 0, False),
+        # Another reset is another window: it may come early, which two readings that agree prove, and a date may move.
+        ([window(74), window(0, at=60, reset=RESET + 2 * HOUR)], 74, True),
+        ([window(74), window(0, at=60, reset=RESET + 2 * HOUR), window(0, at=360, reset=RESET + 2 * HOUR)], 0, False),
         ([window(74), window(60, at=60, reset=RESET - HOUR)], 60, False),
         ([window(74), window(0, at=60, reset=RESET + 60 * SECOND)], 74, True),
         ([window(74), window(None, at=60)], 74, False),
