@@ -41,7 +41,10 @@ def main() -> int:
         request = json.loads(sys.stdin.read())
         home = Home()
         delegate(request, home, with_caller(home, os.environ, request["provider"]), tell=tell, err=sys.stderr)
-    except (BullswarmError, ValueError, KeyError, TypeError) as error:
+    except KeyError as error:
+        tell("refused", why=f"the request lacks {error}: it holds prompt, lane, cwd, waitSec and provider")
+        return 2
+    except (BullswarmError, ValueError, TypeError) as error:
         tell("refused", why=str(error))
         return 2
     except SystemExit:  # argparse: the request is not one that `run` would take

@@ -88,7 +88,7 @@ class WorkflowGoalArguments(Arguments):
     goal: str = Field(min_length=1, description="what the program is for, in one line")
     program: dict[str, Any] | str = Field(description="program.v3 object, or the absolute path of its JSON file")
     cwd: str = Field(description="absolute folder to work in")
-    concurrency: Annotated[int, Field(ge=1, le=64)] | None = None
+    concurrency: Annotated[int, Field(ge=1, le=32)] | None = None
     retry_attempts: Annotated[int, Field(ge=0, le=3)] | None = Field(None, description="automatic retries per step")
     isolation: Literal["shared", "worktree"] | None = None
     wait_s: Seconds | None = None
