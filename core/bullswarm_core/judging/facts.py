@@ -19,7 +19,8 @@ FailureKind = Literal[
     "failed-evidence", "schema", "semantic", "ownership", "ownership-conflict", "runtime", "unavailable", "cancelled",
     "paused", "restarted", "superseded", "denied", "timeout", "needs-input",
 ]  # fmt: skip
-StopKind = Literal["cancelled", "paused", "restarted", "superseded"]
+# What it meant that a worker was stopped. "interrupted": nobody had asked for it, a signal reached its keeper.
+StopKind = Literal["cancelled", "paused", "restarted", "superseded", "interrupted"]
 BackAtSource = Literal["named", "measured"]
 NoteKind = Literal[
     "recovered-stream-error", "denied", "forced_exit", "no-last-word", "no-output", "analyze-changed-files",
@@ -52,7 +53,7 @@ class JudgeInput:
 
     ``deliverable`` None means that the tree was not compared: a build or chore then never passes. ``windows`` is the
     pool's last reading; ``now`` decides which of them still run. ``free``: the rung costs nothing. ``stop`` says what a
-    requested stop meant. ``confined``: something held the worker, so that a "permission denied" of the system is a denial.
+    stop meant. ``confined``: something held the worker, so that a "permission denied" of the system is a denial.
     ``pool`` is named in the way out, where there is one. ``meddled`` are settings of the person's that are not what they
     were before the worker started. ``answer`` is what came of a typed answer, None where none was asked for;
     ``answer_given_up``: the CLI itself ended because the worker gave none that fits. ``wanted`` is the deliverable of a

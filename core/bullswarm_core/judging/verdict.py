@@ -83,7 +83,13 @@ def judge(facts: JudgeInput) -> Judgement:
 def _stopped(facts: JudgeInput) -> _Finding | None:
     if facts.exit.reason != "stopped":
         return None
-    return _Finding(facts.stop, f"{facts.stop}: the worker was stopped on request after {_span(facts.exit.wall_sec)}")
+    after = f"after {_span(facts.exit.wall_sec)}"
+    if facts.stop == "interrupted":
+        why = (
+            f"interrupted: a signal ended the worker {after}, and nobody had asked for it · what it had written is kept"
+        )
+        return _Finding("interrupted", why)
+    return _Finding(facts.stop, f"{facts.stop}: the worker was stopped on request {after}")
 
 
 def _never_started(facts: JudgeInput) -> _Finding | None:

@@ -32,6 +32,7 @@ from bullswarm_core.runs.folder import AttemptFiles
 from bullswarm_core.runs.harvest import Harvest, harvest
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.produced import Produced, Tree, produced, siblings_wrote
+from bullswarm_core.runs.quarantining import note_quarantine
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.state import AttemptState, RunState
 from bullswarm_core.runs.task import Task
@@ -138,6 +139,7 @@ def conclude(ended: Ended) -> Conclusion:
         judgement = _after_limit(ended, facts)
     if judgement.failure_kind == "model-not-in-plan" and notice is not None:
         note_plan_refusal(ended.services.home, ended.picked.pool, ended.picked.model, notice.line, now=now)
+    note_quarantine(ended.services, ended.connection, ended.picked.pool, judgement, notice)
     output = None
     try:
         output = _write_output(ended, stream)
@@ -314,7 +316,7 @@ def _meta(ended: Ended, stream: StreamFacts, output: str | None) -> dict[str, An
         "signal": exit_.signal,
         "timedOut": exit_.reason == "wall",
         "stalled": exit_.reason in ("startup", "silence", "no-progress"),
-        "cancelled": exit_.reason == "stopped",
+        "cancelled": exit_.reason == "stopped" and ended.stop != "interrupted",
         "forcedExit": exit_.reason == "after-terminal",
         # With its keeper dead nobody knows how long it worked, and no rate may be learned from a zero.
         "wallSec": None if exit_.reason == "lost" else round(exit_.wall_sec, 3),

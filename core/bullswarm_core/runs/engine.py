@@ -210,9 +210,9 @@ def _unwanted_by(state: RunState, picked: AttemptPicked) -> str | None:
 
 
 def _stop_kind(state: RunState, picked: AttemptPicked) -> StopKind:
-    """What it means that an attempt was stopped on request."""
+    """What it means that an attempt was stopped: a machine that goes down sends its keeper a signal too."""
     if state.stop_requested is not None:
         return "cancelled"
     if _superseded(state, picked):
         return "restarted"
-    return "paused" if state.paused is not None and state.paused.at_once else "cancelled"
+    return "paused" if state.paused is not None and state.paused.at_once else "interrupted"
