@@ -92,8 +92,9 @@ def score(row: Candidate) -> float:
     return row.urgency if row.urgency_state == "urgent" and row.urgency is not None else row.effective_surplus
 
 
-def _preference(row: Candidate) -> tuple[Group, float, float, str]:
-    return (_group(row), -score(row), _used_without_pace(row), row.pool)
+def _preference(row: Candidate) -> tuple[Group, float, float, bool, str]:
+    """Order rows; of two that are equal in all else, one whose numbers are old comes last (bug report B59)."""
+    return (_group(row), -score(row), _used_without_pace(row), row.pacing_source == "stale", row.pool)
 
 
 def _used_without_pace(row: Candidate) -> float:
