@@ -6,13 +6,16 @@ in no file that another program reads, and in JSON it stands beside the id (seed
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from bullswarm_core.errors import StateError, UnknownNameError, UsageError
+from bullswarm_core.errors import BullswarmError, StateError, UnknownNameError, UsageError
 from bullswarm_core.home import Home, file_lock, read_json, write_json
 
 VERSION = 1
+
+_POOLS_FILE = "pools.json"
 
 WhyNoPool = Callable[[str], str | None]
 
@@ -27,7 +30,16 @@ class Labels:
 
     @classmethod
     def load(cls, home: Home) -> Labels:
-        """Read pool-labels.json; no file means no labels. Raises StateError for one that cannot be understood."""
+        """Read pool-labels.json; no file means no labels. Raises StateError for one that cannot be understood.
+
+        A label that is the id of another pool of this machine, one that came later, is left out: its name means that pool.
+        """
+        labels = cls.kept(home)
+        return labels.among(_known_pools(home)) if labels.items() else labels
+
+    @classmethod
+    def kept(cls, home: Home) -> Labels:
+        """Read pool-labels.json as it stands, with labels that are not shown now. Raises StateError as ``load`` does."""
         return cls(_labels_in(read_json(home.labels_file), home))
 
     def items(self) -> list[tuple[str, str]]:
@@ -75,6 +87,27 @@ class Labels:
         # No part of a longer id, of a path or of a model name; a full stop or colon may end the sentence behind it.
         pattern = rf"(?<![\w:./@-])(?:{choices})(?![\w/@-]|[:.]\w)"
         return re.sub(pattern, lambda found: self.shown(found.group()), text)
+
+
+def remember_pools(home: Home, pool_ids: Iterable[str]) -> None:
+    """Note which pools this machine has, for ``Labels.load``: finding them costs as much as a whole verb.
+
+    Nothing is written while there are no labels, nor where the home can't be written.
+    """
+    pools = sorted(pool_ids)
+    if not home.labels_file.is_file() or pools == _known_pools(home):
+        return
+    with contextlib.suppress(BullswarmError, OSError):
+        write_json(home.cache_dir / _POOLS_FILE, pools)
+
+
+def _known_pools(home: Home) -> list[str]:
+    """Return the ids of the pools that were last found on this machine; a memory that is lost hides no label."""
+    try:
+        found = read_json(home.cache_dir / _POOLS_FILE, default=[])
+    except StateError:
+        return []
+    return [pool for pool in found if isinstance(pool, str)] if isinstance(found, list) else []
 
 
 def unknown_pool(name: str, *, why: str | None = None) -> UnknownNameError:

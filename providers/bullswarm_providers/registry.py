@@ -15,6 +15,7 @@ from typing import Any
 from bullswarm_core.connector import Account, Connector, Meter, PoolProfile, SignInState, connector_from_json
 from bullswarm_core.errors import ConnectorError, UnknownNameError
 from bullswarm_core.home import Home, read_json
+from bullswarm_core.labels import remember_pools
 from bullswarm_core.values import dataclass, replace
 from bullswarm_providers.finding import Binary, find_binary
 from bullswarm_providers.sign_in import config_dir_of, file_sign_in
@@ -119,6 +120,8 @@ def load(home: Home, environ: Mapping[str, str], settings: Any = None, *, write_
         except Exception as error:  # the provider's own code: whatever it raises is reported on it
             problems.append(_problem(loaded.connector.name, loaded.connector.folder, error))
     optional = () if environ.get(NO_PACKAGED) else tuple(name for name in OPTIONAL if name not in taken)
+    if write_cache:
+        remember_pools(home, (profile.id for profile in profiles))
     return Registry(tuple(profiles), tuple(problems), tuple(found), disabled, optional)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bullswarm_core.errors import StateError, UnknownNameError, UsageError
 from bullswarm_core.home import Home, read_json, write_json
-from bullswarm_core.labels import Labels, clear_label, set_label
+from bullswarm_core.labels import Labels, clear_label, remember_pools, set_label
 
 POOLS = ("claude-code", "claude-code:acme", "codex", "grok")
 names = st.text(st.characters(whitelist_categories=("L", "N")), min_size=1, max_size=6)
@@ -148,3 +148,52 @@ def test_labels_stay_unique_and_resolve_back(
     shown = [labels.shown(pool_id) for pool_id in POOLS]
     assert len(set(shown)) == len(POOLS)
     assert [labels.resolve(name, POOLS) for name in shown] == list(POOLS)
+
+
+def test_a_label_that_is_the_id_of_a_known_pool_is_shown_nowhere(home: Home) -> None:
+    set_label(home, "codex", "newcomer", POOLS)
+    remember_pools(home, POOLS)
+    assert Labels.load(home).items() == [("codex", "newcomer")]
+    remember_pools(home, (*POOLS, "newcomer"))
+    labels = Labels.load(home)
+    assert labels.shown("codex") == "codex" and labels.in_text("codex waits") == "codex waits"
+    assert Labels.kept(home).items() == [("codex", "newcomer")]
+    remember_pools(home, POOLS)
+    assert Labels.load(home).shown("codex") == "newcomer"
+
+
+@given(st.dictionaries(names, names, max_size=5), st.sets(names, max_size=8))
+def test_loaded_labels_are_those_among_the_pools_of_the_machine(
+    tmp_path_factory: pytest.TempPathFactory, by_id: dict[str, str], pools: set[str]
+) -> None:
+    home = Home(tmp_path_factory.mktemp("labels"))
+    write_json(home.labels_file, {"version": 1, "labels": by_id})
+    remember_pools(home, pools)
+    loaded = Labels.load(home)
+    assert loaded.items() == Labels(by_id).among(pools).items()
+    for pool in pools:
+        assert loaded.resolve(loaded.shown(pool), pools) == pool or list(by_id.values()).count(by_id[pool]) > 1
+
+
+def test_a_home_without_labels_remembers_no_pools(home: Home) -> None:
+    remember_pools(home, POOLS)
+    assert not home.root.exists()
+
+
+@pytest.mark.parametrize("damage", [{"pools": []}, [3], "codex", None])
+def test_a_damaged_memory_of_pools_hides_no_label(home: Home, damage: object) -> None:
+    set_label(home, "codex", "newcomer", POOLS)
+    write_json(home.cache_dir / "pools.json", damage)
+    assert Labels.load(home).shown("codex") == "newcomer"
+    (home.cache_dir / "pools.json").write_text("{")
+    assert Labels.load(home).shown("codex") == "newcomer"
+    remember_pools(home, ("newcomer",))
+    assert Labels.load(home).shown("codex") == "codex"
+
+
+def test_pools_that_stay_the_same_are_written_once(home: Home) -> None:
+    set_label(home, "codex", "c", POOLS)
+    remember_pools(home, POOLS)
+    written = (home.cache_dir / "pools.json").stat().st_ino
+    remember_pools(home, reversed(POOLS))
+    assert (home.cache_dir / "pools.json").stat().st_ino == written

@@ -23,7 +23,7 @@ KEY_LIFE = timedelta(hours=24)
 # An id has 18 characters, and SQLite refuses patterns of 50,000 bytes.
 _LONGEST_NAME = 64
 # What stands for the time of a run whose row is damaged: nothing was run then.
-_UNREADABLE = datetime(1970, 1, 1, tzinfo=UTC)
+UNREADABLE = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWS_OTHERS = "`bullswarm runs list` shows the others"
 
 
@@ -188,7 +188,7 @@ class Journal:
             RunRow(
                 run_id=run_id,
                 short_id=short_id,
-                created_at=_time_of(created_at) or _UNREADABLE,
+                created_at=_time_of(created_at) or UNREADABLE,
                 cwd=cwd,
                 goal=goal,
                 kind=kind,

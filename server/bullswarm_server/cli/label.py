@@ -37,27 +37,35 @@ def run(arguments: list[str], context: CommandContext) -> int:
 
 
 def _list(as_json: bool, context: CommandContext) -> None:
-    pairs = Labels.load(context.home).items()
+    pairs, shown = Labels.kept(context.home).items(), Labels.load(context.home)
     if as_json:
         entries = [{"pool": pool_id, "poolLabel": label} for pool_id, label in pairs]
         context.print_json({"schemaVersion": SCHEMA_VERSION, "labels": entries})
         return
     width = max((len(pool_id) for pool_id, _ in pairs), default=0)
-    context.print(*(f"{pool_id.ljust(width)}  {label}" for pool_id, label in pairs))
+    context.print(*(f"{pool_id.ljust(width)}  {label}{_hidden(pool_id, shown)}" for pool_id, label in pairs))
     if not pairs:
         context.note("no labels · bullswarm label <pool> <label> sets one")
 
 
 def _show(name: str, as_json: bool, context: CommandContext) -> None:
     labels = Labels.load(context.home)
-    labelled = dict(labels.items())
+    kept = Labels.kept(context.home)
+    labelled = dict(kept.items())
     # Finding the pools of this machine costs as much as all the rest: a pool that has a label needs no such search.
-    if name in labelled or name in labelled.values():
+    if name in labelled or name in dict(labels.items()).values():
         pool_id = labels.resolve(name, labelled)
     else:
         registry = _registry(context)
         pool_id = labels.resolve(name, {*registry.pool_ids(), *labelled}, why_no_pool=registry.why_no_pool)
-    _answer(pool_id, labels.of(pool_id), f"{pool_id} {labels.of(pool_id) or 'has no label'}", as_json, context)
+    label = kept.of(pool_id)
+    line = f"{pool_id} {label}{_hidden(pool_id, labels)}" if label else f"{pool_id} has no label"
+    _answer(pool_id, label, line, as_json, context)
+
+
+def _hidden(pool_id: str, shown: Labels) -> str:
+    """Say that a label is not shown now; nothing where it is."""
+    return "" if shown.of(pool_id) else " (not shown: it is another pool's id)"
 
 
 def _set(name: str, label: str, as_json: bool, context: CommandContext) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from datetime import datetime
 from importlib import import_module
 from typing import Any
 
@@ -40,8 +41,13 @@ def operation_of(name: str) -> Operation:
 
 def add_operations(verbs: Any) -> None:
     """Declare every operation on runs below a parser's ``add_subparsers``: `runs` and `workflow` take the same ones."""
-    listing = _verb(verbs, "list", "runs_reading.list_runs", "the newest runs, a line each", of_run=False)
+    listing = _verb(verbs, "list", "runs_list.list_runs", "the newest runs, a line each", of_run=False)
     listing.add_argument("--limit", type=_whole_number, default=_DEFAULT_ROWS, metavar="N", help="at most N runs")
+    listing.add_argument("--name", metavar="TEXT", help="only runs whose goal holds these words, in any case")
+    listing.add_argument(
+        "--since", type=_moment, metavar="TIME",
+        help="only runs that began since then: 30m, 24h, 7d or 2w ago, or an ISO-8601 time (UTC without an offset)",
+    )  # fmt: skip
     showing = _verb(verbs, "show", "runs_reading.show_run", "one run: its verdict or result, or how far it is")
     showing.add_argument("--graph", action="store_true", help="draw a workflow: what waits for what, and how it stands")
     _add_result(verbs)
@@ -170,6 +176,12 @@ def _verb(
     if of_run:
         verb.add_argument("run_id", metavar="RUN", help="a run id, its short id, the start of one, or `last`")
     return verb
+
+
+def _moment(text: str) -> datetime:
+    from bullswarm_server.cli.runs_list import moment
+
+    return moment(text)
 
 
 def _whole_number(text: str) -> int:

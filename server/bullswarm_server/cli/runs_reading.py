@@ -1,4 +1,4 @@
-"""`bullswarm runs list|show|result`: they only read; they write nothing and start nothing."""
+"""`bullswarm runs show|result`: they only read; they write nothing and start nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import codecs
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,8 @@ from bullswarm_core.database import open_database
 from bullswarm_core.errors import StateError, UnknownNameError, UsageError
 from bullswarm_core.labels import Labels
 from bullswarm_core.runs import commands
-from bullswarm_core.runs.folder import MARKER, RunFolder
-from bullswarm_core.runs.journal import LAST, Journal, RunRow
+from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.runs.journal import LAST, Journal
 from bullswarm_core.runs.liveness import KernelState, kernel_state
 from bullswarm_core.runs.nodes import statuses
 from bullswarm_core.runs.result_summary import summary_line, summary_of
@@ -25,17 +24,15 @@ from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.verdict_document import running_document
 from bullswarm_core.runs.workflow_result import OUTCOMES, running_result
-from bullswarm_core.wire import iso
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.displays.terminal import terminal_of
-from bullswarm_server.displays.text import Style, duration, one_line, plain
+from bullswarm_server.displays.text import Style, plain
 from bullswarm_server.displays.verdict import verdict_lines
 from bullswarm_server.displays.workflow import result_lines
 
 LIST_VERSION = "bullswarm.runs.v1"
 RESULT_VERSION = "bullswarm.result.v1"
 _RESULT_BYTES = 64 * 1024
-_WHY_LENGTH = 80
 DAMAGED = "damaged"
 # What a journal that somebody else wrote in, or a disk spoiled, makes of reading it.
 DAMAGE = (
@@ -48,23 +45,6 @@ DAMAGE = (
     ArithmeticError,
     StopIteration,
 )
-
-
-def list_runs(options: argparse.Namespace, context: CommandContext) -> int:
-    """Print the newest runs, a line each."""
-    with reading(context) as connection:
-        journal = Journal(connection) if connection else None
-        rows = journal.rows(limit=options.limit) if journal else []
-        documents = [_row(context, journal, row) for row in rows] if journal else []
-    foreign = _view_only(context)
-    if options.json:
-        context.print_json({"schemaVersion": LIST_VERSION, "runs": documents, "viewOnly": foreign})
-        return 0
-    context.print(*(_row_line(document) for document in documents))
-    context.note(*(f"view-only, from another program: {name}" for name in foreign))
-    if not documents:
-        context.note('no runs yet · start one: bullswarm run --lane analyze "…"')
-    return 0
 
 
 def show_run(options: argparse.Namespace, context: CommandContext) -> int:
@@ -93,10 +73,18 @@ def print_run(context: CommandContext, state: RunState, *, as_json: bool) -> dic
     if as_json:
         context.print_json(document)
     elif state.is_single:
-        context.print(*verdict_lines(document, style=style))
+        context.print(*verdict_lines(_with_label(document, Labels.load(context.home)), style=style))
     else:
         context.print(*result_lines(document, style=style, labels=Labels.load(context.home)))
     return document
+
+
+def _with_label(verdict: dict[str, Any], labels: Labels) -> dict[str, Any]:
+    """Name the pool of a verdict as people see it now: a label may have come, or gone, since it was written."""
+    pick = verdict.get("pick")
+    if not isinstance(pick, Mapping) or not isinstance(pick.get("pool"), str):
+        return verdict
+    return {**verdict, "pick": {**pick, "poolLabel": labels.of(pick["pool"])}}
 
 
 def is_good(document: Mapping[str, Any]) -> bool | None:
@@ -236,57 +224,12 @@ def document_of(context: CommandContext, state: RunState) -> dict[str, Any]:
     return running_document(state, kernel_alive=alive, label=label)
 
 
-def _row(context: CommandContext, journal: Journal, row: RunRow) -> dict[str, Any]:
-    try:
-        document = document_of(context, journal.state(row.run_id))
-        state = row.outcome or document.get("state") or document["status"]
-    except DAMAGE as error:
-        document, state = damaged_document(row.run_id, error, folder=context.home.workflows_dir), DAMAGED
-    pick = document.get("pick") or {}
-    steps = document.get("steps")
-    return {
-        "runId": row.run_id,
-        "shortId": row.short_id,
-        "kind": row.kind,
-        "createdAt": iso(row.created_at),
-        "finishedAt": iso(row.finished_at) if row.finished_at else None,
-        "state": state,
-        "ok": is_good(document),
-        "why": document.get("why") or document.get("reason"),
-        "failureKind": document.get("failureKind"),
-        "pool": pick.get("pool"),
-        "poolLabel": pick.get("poolLabel"),
-        "lane": pick.get("lane"),
-        "steps": {"done": sum(step["status"] == "succeeded" for step in steps), "all": len(steps)} if steps else None,
-        "cwd": row.cwd,
-        "goal": row.goal,
-        "caller": row.caller,
-    }
-
-
 def damaged_document(run_id: str, error: Exception, *, folder: Path) -> dict[str, Any]:
     """Return what can be said of a run whose journal can't be read: why, and where its files are."""
     reason = (
         error.message if isinstance(error, StateError) else f"its journal is damaged: {type(error).__name__}: {error}"
     )
     return {"ok": None, "why": f"{reason} · what it wrote is in {folder / run_id}"}
-
-
-def _row_line(row: dict[str, Any]) -> str:
-    age = duration((utc_now() - datetime.fromisoformat(row["createdAt"])).total_seconds() / 60)
-    steps = row["steps"]
-    pool = row["poolLabel"] or (f"{steps['done']}/{steps['all']} steps" if steps else "-")
-    most = None if row["state"] == DAMAGED else _WHY_LENGTH
-    why = "" if row["ok"] else f" · {one_line(str(row['why']))[:most]}"
-    return f"{row['shortId']}  {row['state']:<11} {age:>6} ago  [{one_line(pool)}] {one_line(row['goal'])[:60]}{why}"
-
-
-def _view_only(context: CommandContext) -> list[str]:
-    """Name the entries of the workflows folder that are not ours (another program keeps its runs there, too)."""
-    folder = context.home.workflows_dir
-    if not folder.is_dir():
-        return []
-    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not (entry / MARKER).exists())
 
 
 def _lines_of(path: str, start: int) -> Iterator[bytes]:

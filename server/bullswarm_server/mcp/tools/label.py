@@ -28,15 +28,15 @@ def _work(call: Call, given: LabelArguments) -> CallToolResult:
     if given.pool is None:
         if given.label is not None or given.clear:
             raise UsageError("pool is missing", hint="name the pool whose label is meant, by id or label")
-        return _shown(Labels.load(call.home).items())
+        return _shown(Labels.kept(call.home).items(), Labels.load(call.home))
     if given.clear and given.label is not None:
         raise UsageError("clear takes no label", hint="give one of them")
     pool_ids = frozenset(profile.id for profile in call.services(write_cache=True).load_profiles())
     if given.label is not None or given.clear:
         return _changed(call, given.pool, given.label, pool_ids)
-    labels = Labels.load(call.home)
-    pool_id = labels.resolve(given.pool, {*pool_ids, *dict(labels.items())})
-    return _shown([(pool_id, labels.of(pool_id))])
+    kept, labels = Labels.kept(call.home), Labels.load(call.home)
+    pool_id = labels.resolve(given.pool, {*pool_ids, *dict(kept.items())})
+    return _shown([(pool_id, kept.of(pool_id))], labels)
 
 
 def _changed(call: Call, pool: str, label: str | None, pool_ids: frozenset[str]) -> CallToolResult:
@@ -45,13 +45,13 @@ def _changed(call: Call, pool: str, label: str | None, pool_ids: frozenset[str])
     )
     # The hooks and the status line of the agents show labels, too.
     refresh(call.home, call.machine.environ, keep_unseen=True)
-    return _shown([(pool_id, label)])
+    return _shown([(pool_id, label)], Labels.load(call.home))
 
 
-def _shown(pairs: Sequence[tuple[str, str | None]]) -> CallToolResult:
+def _shown(pairs: Sequence[tuple[str, str | None]], labels: Labels) -> CallToolResult:
     def build(rows: int) -> CallToolResult:
         kept = [(pool, label and clipped(label, 100)) for pool, label in pairs[:rows]]
-        lines = [f"{pool} is shown as {label}" if label else f"{pool} has no label" for pool, label in kept]
+        lines = [_line(pool, label, labels) for pool, label in kept]
         document = {
             "schemaVersion": SCHEMA_VERSION,
             "labels": [{"pool": pool, "poolLabel": label} for pool, label in kept],
@@ -60,6 +60,14 @@ def _shown(pairs: Sequence[tuple[str, str | None]]) -> CallToolResult:
         return answer(lines or ["no labels"], document)
 
     return fitted(build, _MOST_ROWS)
+
+
+def _line(pool: str, label: str | None, labels: Labels) -> str:
+    if label is None:
+        return f"{pool} has no label"
+    if labels.of(pool) is None:
+        return f"{pool} has the label {label}, which is not shown: it is another pool's id"
+    return f"{pool} is shown as {label}"
 
 
 TOOL = Tool(
