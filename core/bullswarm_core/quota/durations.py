@@ -5,6 +5,7 @@ Both are learned from what finished attempts took (the decision log) and fall ba
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -15,6 +16,8 @@ from bullswarm_core.values import dataclass, field
 MIN_EXPECTED_MINUTES = 5.0
 # Fewer than three attempts are luck, not a habit.
 MIN_DURATION_SAMPLES = 3
+# The spread of fewer is anything: of eight it is known to a quarter.
+MIN_SPREAD_SAMPLES = 8
 MIN_FREE_SILENCE_SEC = 300.0
 # What the reference program keeps; older attempts ran older models.
 RECENT_DECISIONS = 500
@@ -121,3 +124,15 @@ def median(numbers: Sequence[float]) -> float:
     ordered = sorted(numbers)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def log_spread(wall_seconds: Sequence[float]) -> float | None:
+    """Return how widely lengths differ: the standard deviation of their natural logarithm, 0 or more.
+
+    None below MIN_SPREAD_SAMPLES. A spread of 1 says that one task in six takes 2.7 times the median, or more.
+    """
+    logarithms = [math.log(seconds) for seconds in wall_seconds if seconds > 0]
+    if len(logarithms) < MIN_SPREAD_SAMPLES:
+        return None
+    mean = sum(logarithms) / len(logarithms)
+    return math.sqrt(sum([(value - mean) ** 2 for value in logarithms]) / (len(logarithms) - 1))
