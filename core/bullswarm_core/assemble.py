@@ -8,7 +8,7 @@ from datetime import datetime
 from bullswarm_core.connector import PoolProfile, is_free
 from bullswarm_core.home import Home
 from bullswarm_core.labels import Labels
-from bullswarm_core.pools import EFFORTS, Effort, Inflight, Pool, Rate, Rung, Window, WindowKind
+from bullswarm_core.pools import EFFORTS, Effort, Inflight, Lane, Pool, Rate, Rung, Window, WindowKind
 from bullswarm_core.quota.declared import with_declared_reset
 from bullswarm_core.quota.plan_models import DEFAULT_MODEL, PlanRefusal, PlanRefusals, load_plan_refusals
 from bullswarm_core.quota.readings import Reading, load_reading
@@ -16,7 +16,9 @@ from bullswarm_core.quota.supposed import SupposedMeter, with_supposed
 from bullswarm_core.quota.windows import PACING_KINDS, has_free_name
 from bullswarm_core.reasoning import level_of, levels_of
 from bullswarm_core.routing.context import RoutingContext
+from bullswarm_core.routing.quarantine import Quarantine
 from bullswarm_core.settings import RungChoice, Settings
+from bullswarm_core.settings_values import NOTHING
 from bullswarm_core.values import replace
 
 _NO_LABELS = Labels()
@@ -109,9 +111,14 @@ def rungs_of(
 
 
 def routing_context(
-    settings: Settings, *, probes: Mapping[str, str] | None = None, route_summary: str | None = None
+    settings: Settings,
+    *,
+    probes: Mapping[str, str] | None = None,
+    route_summary: str | None = None,
+    incumbents: Mapping[Lane, str] = NOTHING,
+    quarantines: Mapping[str, Quarantine] = NOTHING,
 ) -> RoutingContext:
-    """Return what a routing policy may know of the person's decisions."""
+    """Return what a routing policy may know of the person's decisions and of what was done before."""
     return RoutingContext(
         inflight_penalty_pct=settings.inflight_penalty_pct,
         assignments={
@@ -121,6 +128,8 @@ def routing_context(
         reserves={pool_id: plan.reserve_pct for pool_id, plan in settings.subscriptions.items() if plan.reserve_pct},
         probes=probes or {},
         route_summary=route_summary,
+        incumbents=incumbents,
+        quarantines=quarantines,
     )
 
 

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal, NoReturn, TypeVar, overload
+from typing import Literal, TypeVar, overload
 
 from bullswarm_core.errors import LockTimeoutError, StateError, StorageError
 from bullswarm_core.home import PRIVATE_FILE, Home
@@ -59,7 +59,17 @@ MIGRATIONS: tuple[tuple[int, tuple[str, ...]], ...] = (
             "CREATE INDEX decisions_by_pool ON decisions(picked, started_at)",
         ),
     ),
+    (
+        2,
+        (
+            """CREATE TABLE quarantines (
+                pool TEXT PRIMARY KEY, kind TEXT NOT NULL, until TEXT NOT NULL, why TEXT NOT NULL, at TEXT NOT NULL
+            )""",
+        ),
+    ),
 )
+# A read-only connection reads an older schema as it is, since a verb that only shows something changes no file: readers do
+# without what a later migration adds.
 NEWEST = MIGRATIONS[-1][0]
 
 # File systems whose clients do not share memory, or whose locks are known to differ between the two sides of a mount.
@@ -201,11 +211,11 @@ def _open_for_reading(path: Path) -> sqlite3.Connection | None:
         except BaseException:
             connection.close()
             raise
-    if version == NEWEST:
+    if version > 0:
         return connection
-    connection.close()
     # Version 0 is a database that another process is just making: the file has a header before it has its tables.
-    return None if version == 0 else _refuse_older(path)
+    connection.close()
+    return None
 
 
 def _reading_connection(path: Path) -> sqlite3.Connection:
@@ -220,10 +230,6 @@ def _reading_connection(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _refuse_older(path: Path) -> NoReturn:
-    raise StateError(f"{path} has an older schema", hint="`bullswarm setup --yes` brings it up to date")
 
 
 def _retried(action: Callable[[], Result], path: Path) -> Result:

@@ -43,7 +43,7 @@ def pick_at(site: Site, moment: datetime) -> Decision:
     services = services_for(site.home, site.environ, write_cache=False, now=lambda: moment)
     task = Task(prompt="Explain the parser.", lane="analyze", cwd=str(site.project))
     with site.database() as connection:
-        view = look(services, connection)
+        view = look(services, connection, workspace=str(site.project))
         return choose(view, task, (), caller_pool=None, expected=expectations(connection, "analyze", "medium"))
 
 

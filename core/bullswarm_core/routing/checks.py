@@ -9,13 +9,22 @@ from bullswarm_core.pools import EFFORTS, Effort, Pool, Rung, Window, WindowKind
 from bullswarm_core.quota.windows import has_free_name, readings, spent_window
 from bullswarm_core.routing.billing import billing_held, overage_held
 from bullswarm_core.routing.context import RoutingContext
-from bullswarm_core.routing.decision import LIMIT_KINDS, Candidate, Exclusion, ExclusionKind, iso
+from bullswarm_core.routing.decision import (
+    LIMIT_KINDS,
+    QUARANTINE_KINDS,
+    Candidate,
+    Exclusion,
+    ExclusionKind,
+    iso,
+)
 from bullswarm_core.routing.measure import measure
+from bullswarm_core.routing.policies.arrangement import Policy
 from bullswarm_core.routing.request import Request
 from bullswarm_core.routing.text import number
 from bullswarm_core.values import dataclass, replace
 
 LIMIT_NAMES: Mapping[WindowKind, str] = {"5h": "5-hour", "daily": "daily", "weekly": "weekly", "monthly": "monthly"}
+_RETURNING = LIMIT_KINDS | QUARANTINE_KINDS | {"probe", "billing", "filter"}
 _SPENT_KINDS: Mapping[WindowKind, ExclusionKind] = {
     "5h": "burst", "daily": "daily", "weekly": "weekly", "monthly": "monthly",
 }  # fmt: skip
@@ -33,9 +42,9 @@ class Judged:
     stand_in: bool = False
 
 
-def judge(request: Request, pools: Sequence[Pool], *, now: datetime, context: RoutingContext) -> Judged:
+def judge(request: Request, pools: Sequence[Pool], *, now: datetime, context: RoutingContext, policy: Policy) -> Judged:
     """Divide ``pools`` into candidates and left-out ones; a last resort enters only when named or when nothing else
-    is left.
+    is left. ``policy`` says whether a quarantine keeps a pool out, and a draining pool a workflow step.
 
     A pool that a limit or a failed probe holds is still there: it returns, so that no stand-in answers in its place;
     nor does one answer for a pool that waits for one word of the person, or that the task's own filters left out: a
@@ -50,7 +59,7 @@ def judge(request: Request, pools: Sequence[Pool], *, now: datetime, context: Ro
     backups: list[Pool] = []
 
     def enter(pool: Pool) -> None:
-        result = _judge_one(pool, request, now=now, context=context)
+        result = _judge_one(pool, request, now=now, context=context, policy=policy)
         if isinstance(result, Exclusion):
             excluded.append(result)
         else:
@@ -62,7 +71,7 @@ def judge(request: Request, pools: Sequence[Pool], *, now: datetime, context: Ro
             backups.append(pool)
         else:
             enter(pool)
-    held = any(entry.kind in LIMIT_KINDS or entry.kind in ("probe", "billing", "filter") for entry in excluded)
+    held = any(entry.kind in _RETURNING for entry in excluded)
     stand_in = not rows and not held
     for pool in backups:
         if stand_in:
@@ -75,7 +84,7 @@ def judge(request: Request, pools: Sequence[Pool], *, now: datetime, context: Ro
 
 
 def _judge_one(
-    pool: Pool, request: Request, *, now: datetime, context: RoutingContext
+    pool: Pool, request: Request, *, now: datetime, context: RoutingContext, policy: Policy
 ) -> tuple[Candidate, Rung] | Exclusion:
     rung = rung_for(pool, request, context)
     refusal = _unfit(pool, request, rung)
@@ -87,7 +96,10 @@ def _judge_one(
     penalty = context.inflight_penalty_pct
     reserve = context.reserves.get(pool.id, 0.0)
     row = measure(pool, rung, current, now=now, candidate_minutes=minutes, penalty=penalty, reserve_pct=reserve)
-    held = _held(pool, row, request, spent_window(current.values(), now, model=rung.model))
+    drains = request.workflow and not policy.steps_drain
+    held = _held(pool, row, request, spent_window(current.values(), now, model=rung.model), drains=drains)
+    if policy.remembers:
+        held = _quarantined(pool, context, held, now=now)
     held = held or overage_held(pool, rung, current, now=now, candidate_minutes=minutes, penalty=penalty)
     if held:
         return held
@@ -139,8 +151,8 @@ def _unfit(pool: Pool, request: Request, rung: Rung | None) -> tuple[ExclusionKi
     """Why the pool could not take the task at any time; the first reason in order of how much it tells."""
     if pool.id == request.caller:
         return "caller", "is the caller's own pool"
-    if filtered := _filtered(pool, request):
-        return "filter", filtered
+    if left_out := filtered(pool, request):
+        return "filter", left_out
     if not pool.enabled:
         return "disabled", "is disabled"
     if request.lane not in pool.lanes:
@@ -158,7 +170,8 @@ def _unfit(pool: Pool, request: Request, rung: Rung | None) -> tuple[ExclusionKi
     return billing_held(pool)
 
 
-def _filtered(pool: Pool, request: Request) -> str | None:
+def filtered(pool: Pool, request: Request) -> str | None:
+    """Why the request's own words leave the pool out; None when they don't."""
     if request.pin is not None and pool.id != request.pin:
         return "is not the pinned pool"
     if request.use_pools and pool.id not in request.use_pools:
@@ -170,14 +183,30 @@ def _filtered(pool: Pool, request: Request) -> str | None:
     return "is of a provider to avoid" if pool.provider in request.avoid_providers else None
 
 
-def _held(pool: Pool, row: Candidate, request: Request, window: Window | None) -> Exclusion | None:
-    """What keeps a fit pool out for now: a spent window, or draining (workflow steps only); the one that lasts
+def _held(pool: Pool, row: Candidate, request: Request, window: Window | None, *, drains: bool) -> Exclusion | None:
+    """What keeps a fit pool out for now: a spent window, or, where it ``drains``, draining; the one that lasts
     longest.
     """
-    draining = row.urgency_state == "draining" and request.workflow and not request.fixes(pool.id)
+    draining = drains and row.urgency_state == "draining" and not request.fixes(pool.id)
     if draining and (window is None or _outlasts(row.pacing_resets_at, window)):
         return _draining(row)
     return _spent(pool, window) if window else None
+
+
+def _quarantined(pool: Pool, context: RoutingContext, held: Exclusion | None, *, now: datetime) -> Exclusion | None:
+    """The pool's quarantine, where that keeps it out longer than what holds it besides; a pin is no way around it."""
+    entry = context.quarantines.get(pool.id)
+    if entry is None or entry.until <= now:
+        return held
+    if held is not None and (held.until is None or held.until >= entry.until):
+        return held
+    return Exclusion(
+        pool.id,
+        "quota_quarantine" if entry.kind == "quota" else "auth_quarantine",
+        f"is quarantined until {iso(entry.until)} ({entry.why}); bullswarm pools resume {pool.id} ends it now",
+        until=entry.until,
+        pool_label=pool.label,
+    )
 
 
 def _outlasts(moment: datetime | None, window: Window) -> bool:

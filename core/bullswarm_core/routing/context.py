@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bullswarm_core.pools import Effort, refuse_nan
+from bullswarm_core.pools import Effort, Lane, refuse_nan
+from bullswarm_core.routing.quarantine import Quarantine
 from bullswarm_core.values import dataclass, field
 
 DEFAULT_INFLIGHT_PENALTY_PCT = 3.0
@@ -19,8 +20,8 @@ class RoutingContext:
 
     ``pace`` reads ``inflight_penalty_pct`` (points, 0 or more), ``assignments`` ({tier: pool id, or (pool id, model)}),
     ``reserves`` ({pool id: the share of its pacing window that the person keeps, 0 to 100}), ``probes`` ({pool id: why
-    its free model did not answer}) and ``route_summary``. The other fields belong to other policies: ``task_spread``,
-    ``incumbents`` and ``quarantines`` never change a pick of ``pace``. Raises ValueError for a penalty that is NaN,
+    its free model did not answer}) and ``route_summary``. ``classic`` reads all of these, ``incumbents`` and
+    ``quarantines``. The fields of other policies never change a pick of ``pace``. Raises ValueError for a penalty that is NaN,
     infinite or negative, and for a reserve outside its range.
     """
 
@@ -28,8 +29,10 @@ class RoutingContext:
     assignments: Mapping[Effort, str | tuple[str, str]] = field(default_factory=dict)
     reserves: Mapping[str, float] = field(default_factory=dict)
     task_spread: float | None = None
-    incumbents: Mapping[str, str] = field(default_factory=dict)
-    quarantines: Mapping[str, str] = field(default_factory=dict)
+    incumbents: Mapping[Lane, str] = field(default_factory=dict)
+    """The pool that last succeeded in the request's workspace, by lane."""
+    quarantines: Mapping[str, Quarantine] = field(default_factory=dict)
+    """The quarantines by pool id; one whose time has come counts for nothing."""
     probes: Mapping[str, str] = field(default_factory=dict)
     route_summary: str | None = None
     expected_minutes: Mapping[str, float] = field(default_factory=dict)

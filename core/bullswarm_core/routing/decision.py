@@ -14,13 +14,18 @@ from bullswarm_core.wire import camel
 ExclusionKind = Literal[
     "disabled", "unavailable", "caller", "filter", "lane", "capability", "tier", "model", "probe",
     "burst", "daily", "weekly", "monthly", "draining", "overage", "billing", "last_resort",
+    "quota_quarantine", "auth_quarantine",
 ]  # fmt: skip
 FailureKind = Literal["quota", "unavailable"]
 EstimateSource = Literal["history", "bootstrap", "penalty", "none"]
 UrgencyState = Literal["urgent", "normal", "draining"]
 
-LIMIT_KINDS: frozenset[ExclusionKind] = frozenset({"burst", "daily", "weekly", "monthly", "draining", "overage"})
+LIMIT_KINDS: frozenset[ExclusionKind] = frozenset(
+    {"burst", "daily", "weekly", "monthly", "draining", "overage", "quota_quarantine"}
+)
 """Left out by quota alone: the pool comes back by itself."""
+QUARANTINE_KINDS: frozenset[ExclusionKind] = frozenset({"quota_quarantine", "auth_quarantine"})
+"""Left out because a task failed there a while ago; only a policy that honours quarantines has them."""
 
 
 def iso(moment: datetime | None) -> str | None:
@@ -52,7 +57,7 @@ class Candidate:
     ``pace`` is elapsed% - used% of the pacing window; ``effective_surplus`` is what the pool is ordered by: the pace (0
     without one) less its load. The ``five_hour`` and ``daily`` numbers protect, the ``pacing`` ones rank.
     ``near_window`` is the protecting window whose forecast passed the near-limit line, ``under_clock`` that no such
-    window is ahead of its own clock. ``forecast_gated`` is always false and kept for readers of the older form.
+    window is ahead of its own clock. ``forecast_gated`` is set by ``classic`` alone: at or over its 90 % gate.
     ``reserve_pct`` is what the person's reserve comes to now and ``reserved`` that the forecast reaches into it; the
     ``sliver`` numbers tell which window can't hold the task, what is left of it and what the task needs.
     """

@@ -35,9 +35,9 @@ def decide(
     rules = policy_named(policy)
     if now.utcoffset() is None:
         raise ValueError(f"the clock {now.isoformat()} has no time zone; times are UTC")
-    judged = judge(request, pools, now=now, context=context)
+    judged = judge(request, pools, now=now, context=context, policy=rules)
     if not judged.rows:
-        return no_pick(request, judged.excluded, pools)
+        return no_pick(request, judged.excluded, pools, caller_keeps=rules.caller_keeps)
     arrangement = rules.arrange(judged.rows, request, context)
     parts = reason_of(request, judged, arrangement, context)
     pick = arrangement.pick
@@ -47,13 +47,13 @@ def decide(
         reason=render(parts),
         candidates=arrangement.rows,
         excluded=judged.excluded,
-        forecast=_forecast_of(pick),
+        forecast=_forecast_of(pick, arrangement.rows),
         reason_parts=parts,
     )
 
 
-def _forecast_of(pick: Candidate) -> dict[str, Any]:
-    """The winning row's forecast, never computed a second time (reference 1.10)."""
+def _forecast_of(pick: Candidate, rows: Sequence[Candidate]) -> dict[str, Any]:
+    """The winning row's forecast, never computed a second time (reference 1.10), and the pools that a gate left out."""
     return {
         "inflight": pick.inflight,
         "projectedFiveHourPct": pick.projected_five_hour_pct,
@@ -62,5 +62,5 @@ def _forecast_of(pick: Candidate) -> dict[str, Any]:
         "estimateSource": pick.estimate_source,
         "expectedMinutes": pick.expected_minutes,
         "candidateMinutes": pick.expected_minutes,
-        "gated": [],
+        "gated": [row.pool for row in rows if row.forecast_gated],
     }

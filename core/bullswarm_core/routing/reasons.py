@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from bullswarm_core.pools import WindowKind
 from bullswarm_core.routing.checks import LIMIT_NAMES, Judged
 from bullswarm_core.routing.context import RoutingContext
-from bullswarm_core.routing.decision import Candidate, Decision, Exclusion
+from bullswarm_core.routing.decision import QUARANTINE_KINDS, Candidate, Decision, Exclusion, iso
 from bullswarm_core.routing.measure import left_fraction
 from bullswarm_core.routing.parts import Segment, joined, listed, pool, render, text
 from bullswarm_core.routing.policies.arrangement import Arrangement
@@ -29,6 +29,7 @@ def reason_of(request: Request, judged: Judged, arrangement: Arrangement, contex
         *_notes(request, judged, arrangement),
         *([text(f"route: {context.route_summary}")] if context.route_summary else []),
         *_probes(judged.excluded),
+        *_quarantined(judged.excluded),
     ]
     gated = None if request.workflow else _burst_gated(judged.excluded)
     return joined(segments) + (gated or ())
@@ -62,7 +63,7 @@ def _opening(request: Request, judged: Judged, arrangement: Arrangement) -> list
     me = pool(pick.pool)
     if request.pin is not None:
         pinned = text("pinned to ", me, f" ({request.pin_reason or DEFAULT_PIN_REASON})")
-        return [pinned, text(", ".join([f"surplus {surplus(pick)}", *_used_note(pick), *_load_note(pick)]))]
+        return [pinned, text(", ".join([f"surplus {surplus(pick)}", *_used_note(pick), *load_note(pick)]))]
     if judged.stand_in:
         return [text("no agent CLI can take this: the embedded ", me, " worker answers")]
     if arrangement.opening is not None:
@@ -71,15 +72,15 @@ def _opening(request: Request, judged: Judged, arrangement: Arrangement) -> list
         notes = [
             f"free model {pick.model}" if pick.model else "free default model",
             *_used_note(pick),
-            *_load_note(pick),
+            *load_note(pick),
         ]
         return [text("free pool first: ", me, f" ({', '.join(notes)})")]
-    always = [*_five_hour_note(pick), f"{pick.inflight} in flight"]
+    always = [*five_hour_note(pick), f"{pick.inflight} in flight"]
     if arrangement.by_assignment:
         return [text(f"configured {request.tier} assignment (", me, ", ", f"{', '.join(always)})")]
     if pick.urgency_state == "urgent":
-        return [text("expiring soon: ", me, f" {_urgency_note(pick)} ({', '.join(always)})")]
-    notes = [f"surplus {surplus(pick)}", *_five_hour_note(pick), *_load_note(pick)]
+        return [text("expiring soon: ", me, f" {urgency_note(pick)} ({', '.join(always)})")]
+    notes = [f"surplus {surplus(pick)}", *five_hour_note(pick), *load_note(pick)]
     return [text(f"most-behind capable pool{_headroom(pick)} ({', '.join(notes)})")]
 
 
@@ -88,7 +89,8 @@ def surplus(row: Candidate) -> str:
     return "-" if row.pace is None and row.metered else number(row.effective_surplus)
 
 
-def _urgency_note(row: Candidate) -> str:
+def urgency_note(row: Candidate) -> str:
+    """When the pacing window resets, and what that makes of the surplus."""
     noun = _WINDOW_NOUNS[row.pacing_window or "weekly"]
     return (
         f"resets in {duration(row.pace_resets_in_minutes or 0.0)}, surplus {surplus(row)}"
@@ -107,11 +109,13 @@ def _used_note(row: Candidate) -> list[str]:
     return [] if row.five_hour_used_pct is None else [f"5h used {number(row.five_hour_used_pct)}%"]
 
 
-def _load_note(row: Candidate) -> list[str]:
+def load_note(row: Candidate) -> list[str]:
+    """``2 in flight``; nothing for an idle pool."""
     return [f"{row.inflight} in flight"] if row.inflight else []
 
 
-def _five_hour_note(row: Candidate) -> list[str]:
+def five_hour_note(row: Candidate) -> list[str]:
+    """``5h used 30% -> 41% projected``, near the limit with its clock; nothing without a 5-hour reading."""
     used, forecast, elapsed = row.five_hour_used_pct, row.forecast_five_hour_pct, row.five_hour_elapsed_pct
     if used is None or forecast is None:
         return []
@@ -245,6 +249,13 @@ def _probes(excluded: Sequence[Exclusion]) -> list[Segment]:
         if entry.kind == "probe"
     ]
     return [text("probe: ") + listed(items)] if items else []
+
+
+def _quarantined(excluded: Sequence[Exclusion]) -> list[Segment]:
+    items = [
+        text(pool(entry.pool), f" until {iso(entry.until)}") for entry in excluded if entry.kind in QUARANTINE_KINDS
+    ]
+    return [text("quarantined: ") + listed(items)] if items else []
 
 
 def _burst_gated(excluded: Sequence[Exclusion]) -> Segment | None:

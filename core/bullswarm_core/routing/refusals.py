@@ -5,27 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bullswarm_core.pools import Pool
-from bullswarm_core.routing.decision import LIMIT_KINDS, Decision, Exclusion, FailureKind
-from bullswarm_core.routing.parts import Segment, left_out, listed, pool, render, text
+from bullswarm_core.routing.checks import filtered
+from bullswarm_core.routing.decision import LIMIT_KINDS, QUARANTINE_KINDS, Decision, Exclusion, FailureKind
+from bullswarm_core.routing.parts import Segment, joined, left_out, listed, pool, render, text
 from bullswarm_core.routing.request import Request
 
-_WAITING = LIMIT_KINDS | {"unavailable", "probe"}
+CALLER_KEEPS = "nothing else is eligible: the caller keeps the task"
+_WAITING = LIMIT_KINDS | QUARANTINE_KINDS | {"unavailable", "probe"}
 
 
-def no_pick(request: Request, excluded: Sequence[Exclusion], pools: Sequence[Pool]) -> Decision:
+def no_pick(
+    request: Request, excluded: Sequence[Exclusion], pools: Sequence[Pool], *, caller_keeps: bool = False
+) -> Decision:
     """The decision without a pool: its reason, its failure kind, and the earliest time at which a pool is known to
-    return. ``pools`` are those that ``excluded`` speaks of.
+    return. ``pools`` are those that ``excluded`` speaks of. With ``caller_keeps`` the reason says first, where the
+    caller's own pool is the one that is left, that the caller keeps the task.
     """
     waiting = [entry for entry in excluded if entry.kind in _WAITING]
     held = [entry for entry in waiting if entry.kind in LIMIT_KINDS]
+    returning = [entry for entry in waiting if entry.kind in LIMIT_KINDS | QUARANTINE_KINDS]
     quota = bool(waiting) and len(held) == len(waiting)
     if waiting:
         parts = _waiting(waiting, quota=quota) + _unpaid(excluded) + (() if quota else _beside(excluded, pools))
     else:
         parts = _none_fits(request, excluded)
     parts += _unknown_model(request, pools)
+    if caller_keeps and _caller_could(request, excluded, pools):
+        others = any(entry.kind != "caller" for entry in excluded)
+        parts = joined([text(CALLER_KEEPS), *([parts] if others else [])])
     kind: FailureKind = "quota" if quota else "unavailable"
-    returns = [entry.until for entry in held if entry.until is not None]
+    returns = [entry.until for entry in returning if entry.until is not None]
     return Decision(
         pool=None,
         reason=render(parts),
@@ -35,6 +44,14 @@ def no_pick(request: Request, excluded: Sequence[Exclusion], pools: Sequence[Poo
         forecast={"candidateMinutes": request.candidate_minutes, "gated": []},
         reason_parts=parts,
     )
+
+
+def _caller_could(request: Request, excluded: Sequence[Exclusion], pools: Sequence[Pool]) -> bool:
+    """Whether the caller's own pool is there, takes the lane and is not ruled out by the words of the request."""
+    if request.pin is not None or not any(entry.kind == "caller" for entry in excluded):
+        return False
+    own = next(each for each in pools if each.id == request.caller)
+    return own.enabled and request.lane in own.lanes and filtered(own, request) is None
 
 
 def _waiting(entries: Sequence[Exclusion], *, quota: bool) -> Segment:

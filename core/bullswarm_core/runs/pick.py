@@ -12,14 +12,17 @@ from bullswarm_core.assemble import current_pools, routing_context, with_suppose
 from bullswarm_core.connector import PoolProfile
 from bullswarm_core.database import transaction
 from bullswarm_core.ledger import Booking
-from bullswarm_core.pools import Pool
+from bullswarm_core.pools import Lane, Pool
+from bullswarm_core.quarantines import quarantines_of
 from bullswarm_core.quota.durations import Expectations, expectations
 from bullswarm_core.quota.learned import Rates, learned_rates
 from bullswarm_core.quota.supposed import SupposedMeter
 from bullswarm_core.routing import Decision, decide
+from bullswarm_core.routing.quarantine import Quarantine
 from bullswarm_core.runs.events import AttemptPicked, StepUnplaced
 from bullswarm_core.runs.failure_rule import NextTry
 from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.runs.incumbents import incumbents_of
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.places import tree_written
 from bullswarm_core.runs.probe import is_probed, probe
@@ -34,13 +37,18 @@ from bullswarm_core.workers.identity import current
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The pools of this machine at one moment, but for their load. ``rates`` are by pool id."""
+    """The pools of this machine at one moment, but for their load. ``rates`` and ``quarantines`` are by pool id.
+
+    ``incumbents`` are the pools that last succeeded in the workspace that was looked at, by lane.
+    """
 
     services: Services
     settings: Settings
     now: datetime
     supposed: tuple[SupposedMeter, ...] = ()
     rates: Mapping[str, Rates] = field(default_factory=dict)
+    incumbents: Mapping[Lane, str] = field(default_factory=dict)
+    quarantines: Mapping[str, Quarantine] = field(default_factory=dict)
 
     def pools(self, bookings: Iterable[Booking]) -> tuple[Pool, ...]:
         """Return every pool with its meter and the load of ``bookings``."""
@@ -62,12 +70,13 @@ def look(
     services: Services,
     connection: sqlite3.Connection | None,
     *,
+    workspace: str,
     supposed: tuple[SupposedMeter, ...] = (),
     write_cache: bool = False,
 ) -> View:
-    """Read what a pick needs, now. Raises StateError when the person's decisions can't be read.
+    """Read what a pick for work in the folder ``workspace`` needs, now.
 
-    Without ``write_cache`` nothing is written at all (a dry run).
+    Raises StateError when the person's decisions can't be read. Without ``write_cache`` nothing is written at all (a dry run).
     """
     settings, now = Settings.load(services.home), services.now()
     # Fitting takes some milliseconds: here, and not in the transaction of the pick, for which others wait.
@@ -78,7 +87,15 @@ def look(
         inflight=ledger.inflight_by_pool(ledger.entries(connection, now=now)) if connection else {},
         write_cache=write_cache,
     )
-    return View(services=services, settings=settings, now=now, supposed=supposed, rates=rates)
+    return View(
+        services=services,
+        settings=settings,
+        now=now,
+        supposed=supposed,
+        rates=rates,
+        incumbents=incumbents_of(settings, connection, workspace=workspace),
+        quarantines=quarantines_of(settings, connection, now=now),
+    )
 
 
 def choose(
@@ -94,7 +111,13 @@ def choose(
 
     ``probes`` says which pools' free models did not answer just now, and why.
     """
-    context = routing_context(view.settings, probes=probes, route_summary=task.route_summary)
+    context = routing_context(
+        view.settings,
+        probes=probes,
+        route_summary=task.route_summary,
+        incumbents=view.incumbents,
+        quarantines=view.quarantines,
+    )
     return decide(
         task.request(caller=caller_pool, candidate_minutes=expected.usual.minutes),
         view.pools(bookings),
@@ -117,7 +140,7 @@ def pick_pool(
     ``again`` is what the failure rule asks of an attempt that follows a failed one.
     """
     services.freshen_meters()
-    view = look(services, connection, write_cache=True)
+    view = look(services, connection, workspace=state.created.cwd, write_cache=True)
     sharing = _sharing_sign_in(services, again)
     tasks = step_tasks(state, step_id, again, sharing=sharing)
     probes = _probed(view, connection, state, tasks[0]) if tasks else {}

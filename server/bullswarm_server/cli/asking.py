@@ -59,5 +59,9 @@ def _asked(
     caller = find_caller(context.environ, profiles=profiles)
     origin = origin_from(caller, settings, context.environ)
     return Asked(
-        task, services, look(services, connection, supposed=supposed, write_cache=write_cache), origin, connection
+        task,
+        services,
+        look(services, connection, workspace=task.cwd, supposed=supposed, write_cache=write_cache),
+        origin,
+        connection,
     )

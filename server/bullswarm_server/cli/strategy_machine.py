@@ -95,7 +95,7 @@ def this_machine(context: CommandContext) -> Iterator[Machine]:
     connection = open_database(context.home, readonly=True)
     try:
         services = services_for(context.home, context.environ, write_cache=False)
-        yield Machine(look(services, connection), connection, context.environ)
+        yield Machine(look(services, connection, workspace=str(Path.cwd())), connection, context.environ)
     finally:
         # SQLite takes its own files away only when the connection is closed.
         if connection is not None:

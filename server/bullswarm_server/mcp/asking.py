@@ -44,7 +44,8 @@ def asking(call: Call, given: TaskArguments, *, cwd: str, prompt: str | None, wr
                 hint="leave pool out; bullswarm picks the one with quota to spare",
             )
         origin = origin_from(caller, settings, call.machine.environ)
-        yield Asked(task, services, look(services, connection, write_cache=write_cache), origin, connection)
+        view = look(services, connection, workspace=task.cwd, write_cache=write_cache)
+        yield Asked(task, services, view, origin, connection)
     finally:
         if connection is not None:
             connection.close()

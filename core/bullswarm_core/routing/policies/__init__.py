@@ -9,8 +9,7 @@ from __future__ import annotations
 from bullswarm_core.errors import UsageError
 from bullswarm_core.routing.policies.arrangement import Policy
 
-POLICY_NAMES: tuple[str, ...] = ("pace",)
-DEFAULT_POLICY = "pace"
+POLICY_NAMES: tuple[str, ...] = ("pace", "classic")
 
 
 def policy_named(name: str) -> Policy:
