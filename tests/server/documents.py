@@ -26,7 +26,7 @@ _EQUAL: tuple[tuple[str, str], ...] = (
     (r"^(ok|warning) +confinement .*", "confinement"),
     (r"wf-[0-9a-z]+-[0-9a-f]{6}", "RUN"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?", "TIME"),
-    (r"\b\d\d:\d\d(:\d\d)?\b", "TIME"),
+    (r"\b\d\d?:\d\d(:\d\d)?([ap]m)?\b", "TIME"),
     (r"\b\d+d\d+h\b|\b\d+h\d+m\b|\b\d+m\d+s\b", "TIME"),
     (r"\b\d+(\.\d+)? ?(s|ms|min|m|h|d)\b", "TIME"),
     (r"[-+]?\d+(\.\d+)?%", "N%"),

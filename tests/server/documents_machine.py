@@ -39,8 +39,7 @@ _CLAUDE = """#!/bin/sh
 p=$(cat)
 case "$p" in
   *"out of quota"*) cat {answers}/limit.jsonl; exit 1;;
-  *"take your time"*) cat {answers}/begun.jsonl; n=0
-    while [ ! -e {answers}/go ] && [ $n -lt 1200 ]; do sleep 0.05; n=$((n+1)); done;;
+  *"take your time"*) cat {answers}/begun.jsonl; sleep 60;;
 esac
 case "$p" in
   *"linear"*) echo '# linear' >> src/parser.py;;
@@ -169,16 +168,26 @@ def _write_claude(root: Path) -> None:
     folder = root / "answers"
     recording = (RECORDINGS / "claude-code" / "text.jsonl").read_text(encoding="utf-8")
     limit = (RECORDINGS / "claude-code" / "usage-limit.jsonl").read_text(encoding="utf-8")
-    (folder / "limit.jsonl").write_text(limit, encoding="utf-8")
+    (folder / "limit.jsonl").write_text(_in_two_hours(limit), encoding="utf-8")
     (folder / "begun.jsonl").write_text(recording.splitlines()[0] + "\n", encoding="utf-8")
     script = _CLAUDE.format(answers=folder, cases=_cases(folder, "claude", recording))
     _executable(root / "bin" / "claude", script)
 
 
+def _in_two_hours(recording: str) -> str:
+    """A recorded usage limit as it would be told now: a window that is spent for two hours, a week that has three days."""
+    reset = datetime.now(UTC) + timedelta(hours=2)
+    hour = f"{reset.hour % 12 or 12}:{reset.minute:02}{'pm' if reset.hour >= 12 else 'am'}"
+    week = reset + timedelta(days=3)
+    told = recording.replace("1796026526", str(int(reset.timestamp()))).replace("8:15am", hour)
+    return told.replace("1796285726", str(int(week.timestamp())))
+
+
 def _write_codex(root: Path) -> None:
     recording = (RECORDINGS / "codex" / "text.jsonl").read_text(encoding="utf-8")
     cases = _cases(root / "answers", "codex", recording)
-    _executable(root / "bin" / "codex", f'#!/bin/sh\n[ "$1" = exec ] || exit 1\np=$(cat)\n{cases}\n')
+    slow = 'case "$p" in *"take your time"*) sleep 60;; esac'
+    _executable(root / "bin" / "codex", f'#!/bin/sh\n[ "$1" = exec ] || exit 1\np=$(cat)\n{slow}\n{cases}\n')
 
 
 def _cases(folder: Path, name: str, recording: str) -> str:
