@@ -24,9 +24,11 @@ from bullswarm_core.fast.hook_state import SCHEMA_VERSION
 from bullswarm_core.home import Home, file_lock, read_json
 from bullswarm_core.labels import Labels
 from bullswarm_core.ledger import Booking, entries, inflight_by_pool
+from bullswarm_core.quarantines import quarantines_of
 from bullswarm_core.quota.learned import Rates, learned_rates
 from bullswarm_core.quota.windows import readings
 from bullswarm_core.routing.overview import PoolOverview, overview
+from bullswarm_core.routing.quarantine import Quarantine
 from bullswarm_core.runs.journal import Journal, RunRow
 from bullswarm_core.runs.liveness import KernelState, kernel_state
 from bullswarm_core.runs.state import RunState
@@ -51,7 +53,10 @@ def refresh(home: Home, environ: Mapping[str, str], *, keep_unseen: bool = False
 
     Processes take turns, so that the last one to write is the last one to have looked. ``keep_unseen`` leaves a pool that
     this process doesn't find as it was: a kernel has the PATH of the shell that an agent gave it, which may lead to less.
+    Nor does a process of that kind, which may outlive the home, bring one back that was deleted.
     """
+    if keep_unseen and not home.root.is_dir():
+        return False
     try:
         with file_lock(home.cache_dir / "hook-state.lock", timeout_sec=_LOCK_PATIENCE_SEC):
             seen = _look(home, environ)
@@ -129,12 +134,13 @@ def _with_unseen(state: dict[str, Any], path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What the database says: the attempts in flight, the runs that are not over, the newest that are, and the rates."""
+    """What the database says: the attempts in flight, the runs that are not over, the newest that are, the rates and quarantines."""
 
     bookings: Sequence[Booking] = ()
     runs: Sequence[mod_state.Run] = ()
     ended: Sequence[RunState] = ()
     rates: Mapping[str, Rates] = field(default_factory=dict)
+    quarantines: Mapping[str, Quarantine] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +184,15 @@ def _look(home: Home, environ: Mapping[str, str]) -> _Look:
 
     profiles = load(home, environ).profiles
     now, settings = utc_now(), Settings.load(home)
-    work, labels = _work(home, profiles, now), Labels.load(home)
+    work, labels = _work(home, profiles, settings, now), Labels.load(home)
     inflight = inflight_by_pool(work.bookings)
     pools = current_pools(home, profiles, settings, now=now, labels=labels, inflight=inflight, rates=work.rates)
-    rows = [overview(pool, now=now, context=routing_context(settings)) for pool in pools]
+    routing = routing_context(settings, quarantines=work.quarantines)
+    rows = [overview(pool, now=now, context=routing) for pool in pools]
     return _Look(rows, profiles, work, labels, delegation_is_on(home), now)
 
 
-def _work(home: Home, profiles: Sequence[PoolProfile], now: datetime) -> _Work:
+def _work(home: Home, profiles: Sequence[PoolProfile], settings: Settings, now: datetime) -> _Work:
     connection = open_database(home, readonly=True)
     if connection is None:
         return _Work()
@@ -197,8 +204,9 @@ def _work(home: Home, profiles: Sequence[PoolProfile], now: datetime) -> _Work:
         ended = [state for row in newest[: mod_state.MOST_VERDICTS] if (state := _state_of(journal, row))]
         pool_ids = [profile.id for profile in profiles]
         rates = learned_rates(home, pool_ids, connection, inflight=inflight_by_pool(bookings), write_cache=True)
+        quarantines = quarantines_of(settings, connection, now=now)
     runs = [mod_state.Run(state, kernel_state(home, state, now=now) is not KernelState.GONE) for state in open_runs]
-    return _Work(bookings, runs, ended, rates)
+    return _Work(bookings, runs, ended, rates, quarantines)
 
 
 def _state_of(journal: Journal, row: RunRow) -> RunState | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from bullswarm_core.errors import BullswarmError, MeterError
+from bullswarm_core.errors import BullswarmError, MeterError, StorageError
 from bullswarm_core.fast.rate_limits import READ_BY as STATUS_LINE
 from bullswarm_core.home import Home
 from bullswarm_core.quota.due import fresh, mode_of
@@ -105,13 +105,20 @@ class Refresher:
         try:
             observation = self._live(profile, sent)
         except MeterError as error:
+            self._home_is_there()
             if interval and not sent:
                 # Nothing left this machine: whoever mends the sign-in or an address need not wait for the vendor's sake.
                 note_poll(self.home, identity, now=asked_before)
             return self._hold(profile, error)
+        self._home_is_there()
         keep(self.home, profile.id, (observation,), now=self.now(), whole=True, billing=profile.billing)
         clear_hold(self.home, profile.id)
         return Outcome(profile.id, "live")
+
+    def _home_is_there(self) -> None:
+        """Raise StorageError when the home was deleted while the vendor was asked: to write would bring it back."""
+        if not self.home.root.is_dir():
+            raise StorageError(f"{self.home.root} was deleted while a meter was read", hint="the reading is not kept")
 
     def _live(self, profile: PoolProfile, sent: list[str]) -> Observation:
         """Ask the provider; ``sent`` names the requests that it made by way of us."""
