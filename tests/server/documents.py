@@ -3,7 +3,7 @@
 A block of the kind `console` holds commands behind `$ ` with their output; `sh` holds commands alone. A command must end
 with the code that the page tells (`# exit 1` behind it, or `$ echo $?` and the number after it; else 0). What is shown must
 match line by line once ids, times and measures are made equal; `…` stands for anything that was left out. A block with
-`file=NAME` behind its language is a file that the commands after it find.
+`file=NAME` behind its language, or in a comment on the line before, is a file that the commands after it find.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")))
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```[ ]*$", re.M | re.S)
 _FILE = re.compile(r"\bfile=(\S+)")
+_FILE_BEFORE = re.compile(r"<!-- file=(\S+) -->\n\Z")
 _EXIT = re.compile(r"\s+# exit (\d+)$")
 OMITTED = "…"
 # In this order: what has no fixed length first, so that a number in it is not taken for a measure.
@@ -77,7 +78,7 @@ def parts_of(page: str) -> list[Command | GivenFile]:
     for fence in _FENCE.finditer(text):
         words, body = fence[1].strip(), fence[2]
         first = text[: fence.start(2)].count("\n") + 1
-        if name := _FILE.search(words):
+        if name := _FILE.search(words) or _FILE_BEFORE.search(text[: fence.start()]):
             found.append(GivenFile(f"{page}:{first}", name[1], body))
         elif words == "sh":
             found += _plain(page, body, first)
