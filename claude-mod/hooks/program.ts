@@ -9,6 +9,18 @@ const SCHEMA = 'bullswarm.mod-state.v1'
 
 export type Said = { code: number; out: string; err: string; isLate: boolean }
 
+// How Claude Code words it (2.1.332): "… $.process.run(COMMAND) failed to start: ENOENT: …" and "… aborted: still running after
+// 700ms". What a command is called, or where it stands, says nothing.
+const NEVER_STARTED = /^failed to start: |\b(ENOENT|EACCES|EPERM|ENOEXEC|ENOTDIR|EISDIR|ELOOP|E2BIG|EMFILE|ENFILE|EAGAIN|ENOMEM)\b/
+
+/** What an error of a start means; one that tells of no failed start leaves open whether the program worked. Pure. */
+export const failureOf = (error: string): Pick<Said, 'code' | 'isLate'> => {
+  const named = `.run(${COMMAND}) `
+  const at = error.indexOf(named)
+  const said = at < 0 ? error : error.slice(at + named.length)
+  return NEVER_STARTED.test(said) ? { code: 127, isLate: false } : { code: 124, isLate: true }
+}
+
 /** Runs `bullswarm` with these words; one that can't be started is code 127, one that takes too long 124. */
 export async function bullswarm(
   $: EngineInterface,
@@ -16,18 +28,20 @@ export async function bullswarm(
   given: { stdin?: string; timeoutMs?: number } = {},
 ): Promise<Said> {
   try {
-    const env = await $.process.hookEnv()
+    const env = await hookEnv($)
     const ran = await $.process.run([COMMAND, ...words], { env, timeoutMs: 30_000, ...given })
     return { code: ran.exitCode, out: ran.stdout, err: ran.stderr, isLate: false }
   } catch (error) {
-    const isLate = /time|abort/i.test(String(error))
-    return { code: isLate ? 124 : 127, out: '', err: String(error), isLate }
+    return { ...failureOf(String(error)), out: '', err: String(error) }
   }
 }
 
+/** The variables that name the session; without them bullswarm works too. */
+const hookEnv = ($: EngineInterface) => $.process.hookEnv().catch(() => ({}))
+
 /** What is wrong and how to mend it, in one quiet line. */
 export const troubleOf = (said: Said) => {
-  if (said.code === 127 || /ENOENT|not found/i.test(said.err)) {
+  if (said.code === 127) {
     return `bullswarm: the command ${COMMAND} can't be started · fix: uv tool install bullswarm, then /bullswarm refresh`
   }
   const why = clipped(oneLine(said.err.replace(/^bullswarm: /, '')) || `exit ${said.code}`, 120)

@@ -6,7 +6,7 @@ import type { Register } from 'claude-code'
 
 import { answer, closePane, goTo, openPane } from './commands'
 import { paneBody } from './pane'
-import { agentAnswer, delegated, give, news, newSession, noteStart, wake } from './session'
+import { agentAnswer, handedOver, news, newSession, noteStart, wake } from './session'
 import { picture } from './store'
 import { hasRows, stripRows } from './strip'
 import { findVerdict, isRunCommand, verdictLine } from './verdict'
@@ -18,7 +18,7 @@ export const register: Register = (on, options) => {
 
   try {
     on('session.start', async ($, e, next) => {
-      await wake($, session, options['strip'])
+      await wake($, session, options['strip']).catch(() => undefined)
       return next(e)
     })
   } catch {}
@@ -53,10 +53,10 @@ export const register: Register = (on, options) => {
 
   try {
     on('tool.call', { tool: 'Agent' }, async ($, e, next) => {
-      const task = await delegated($, session, { ...e })
-      if (task === undefined) return next(e)
-      const outcome = await give($, task)
-      if (outcome.kind !== 'not started') return { result: agentAnswer(task, outcome) }
+      const given = await handedOver($, session, { ...e })
+      if (given === undefined) return next(e)
+      const { task, outcome, tookMs } = given
+      if (outcome.kind !== 'not started') return { result: agentAnswer(task, outcome, tookMs) }
       $.ui.toast(`bullswarm: not delegated (${outcome.why}); Claude's own subagent does it`)
       const ran = await next(e)
       if (ran.deny !== undefined || ran.isError === true) return ran

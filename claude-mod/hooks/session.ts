@@ -8,10 +8,12 @@ import type { Outcome, Task } from './delegation'
 import { bullswarm, troubleOf } from './program'
 import { keepStrip, known } from './store'
 import { findVerdict, verdictLine } from './verdict'
-import { follow, newWatch, sure } from './watch'
+import { follow, newWatch, soon } from './watch'
 import type { Watch } from './watch'
 
 export const PROVIDER = 'claude-code'
+// Whether delegation is on is read from the state file at once; only a session whose bullswarm hasn't yet answered waits at all.
+export const ANSWER_MS = 5000
 
 export type Session = {
   watch: Watch
@@ -32,24 +34,35 @@ export const newSession = (): Session => ({
 
 const stripMode = (value: unknown): StripMode => (value === 'runs' || value === 'off' ? value : 'full')
 
-/** Begins, except in a worker of ours, however deep: that one is no caller, and the mod does nothing at all there. */
+const nothing = () => undefined
+
+/** Begins, except in a worker of ours, however deep: that one is no caller, and the mod does nothing at all there.
+
+Each action is caught by itself: one that a build of Claude Code refuses is left out, and the rest works. Where the environment
+can't be read, nobody knows whether this is a worker, and nothing begins. */
 export async function wake($: EngineInterface, session: Session, strip: unknown) {
-  const depth = (await $.env.get('BULLSWARM_DEPTH'))?.trim() ?? ''
-  session.isAwake = depth === '' || depth === '0'
+  session.isAwake = await isCaller($).catch(() => false)
   if (!session.isAwake) return
-  await announce($).catch(() => undefined)
-  await keepStrip($, stripMode(strip))
-  await $.command
-    .register({
-      name: 'bullswarm',
-      description: 'Pools and running work of bullswarm',
-      argumentHint: 'pools|runs|open|label|on|off|refresh|pane',
-      immediate: true,
-    })
-    .catch(() => undefined)
-  await follow($, session.watch)
-  const state = await known($)
+  await announce($).catch(nothing)
+  await keepStrip($, stripMode(strip)).catch(nothing)
+  await registerCommand($).catch(nothing)
+  await follow($, session.watch).catch(nothing)
+  const state = await known($).catch(() => null)
   session.atStart = state === null ? '' : signature(state)
+}
+
+async function isCaller($: EngineInterface) {
+  const depth = (await $.env.get('BULLSWARM_DEPTH'))?.trim() ?? ''
+  return depth === '' || depth === '0'
+}
+
+async function registerCommand($: EngineInterface) {
+  await $.command.register({
+    name: 'bullswarm',
+    description: 'Pools and running work of bullswarm',
+    argumentHint: 'pools|runs|open|label|on|off|refresh|pane',
+    immediate: true,
+  })
 }
 
 /** The shell hook of the session's start may run before it can know of the mod: then it has told what there was to tell. */
@@ -77,29 +90,36 @@ export async function news($: EngineInterface, session: Session) {
   return block(state)
 }
 
-/** The task of an Agent call, where the person turned delegation on. */
-export async function delegated($: EngineInterface, session: Session, call: Record<string, unknown>) {
-  const state = session.isAwake ? await sure($, session.watch) : null
-  return state?.delegation === true ? taskOf(call, session.permissionMode) : undefined
+export type Given = { task: Task; outcome: Outcome; tookMs: number }
+
+/** What came of an Agent call that is delegated; undefined for one that is left alone, and where the person has delegation off. */
+export async function handedOver($: EngineInterface, session: Session, call: Record<string, unknown>): Promise<Given | undefined> {
+  const task = session.isAwake ? taskOf(call, session.permissionMode) : undefined
+  if (task === undefined) return undefined
+  const { state, isLate } = await soon($, session.watch, ANSWER_MS)
+  if (isLate) return { task, outcome: { kind: 'not started', why: `bullswarm did not answer within ${ANSWER_MS / 1000} s` }, tookMs: 0 }
+  return state?.delegation === true ? { task, ...(await give($, task)) } : undefined
 }
 
 /** Has another pool do the task, and waits for it as long as Claude Code lets a process live. */
-export async function give($: EngineInterface, task: Task): Promise<Outcome & { tookMs: number }> {
+async function give($: EngineInterface, task: Task): Promise<Omit<Given, 'task'>> {
   const startedAt = await $.clock.now()
-  const waitSec = waitSeconds(await $.env.get('BULLSWARM_DELEGATION_WAIT_SEC'))
+  const waitSec = waitSeconds(await $.env.get('BULLSWARM_DELEGATION_WAIT_SEC').catch(nothing))
   const request = { ...task, cwd: await $.session.cwd(), waitSec, provider: PROVIDER }
   const said = await bullswarm($, ['delegation', 'give'], { stdin: JSON.stringify(request), timeoutMs: PROCESS_MS })
   const outcome = outcomeOf(said.out, { trouble: said.code === 0 ? '' : troubleOf(said), isLate: said.isLate })
-  return { ...outcome, tookMs: (await $.clock.now()) - startedAt }
+  // From here on nothing may throw: a hook that fails is passed over, and a second agent would do the same work.
+  const endedAt = await $.clock.now().catch(() => startedAt)
+  return { outcome, tookMs: endedAt - startedAt }
 }
 
 /** The Agent tool's result for work that was started. */
-export const agentAnswer = (task: Task, outcome: Exclude<Outcome, { kind: 'not started' }> & { tookMs: number }) => {
+export const agentAnswer = (task: Task, outcome: Exclude<Outcome, { kind: 'not started' }>, tookMs: number) => {
   if (outcome.kind === 'running') {
-    return agentResult({ ...outcome, prompt: task.prompt, text: runningText(outcome), verdict: {} })
+    return agentResult({ ...outcome, prompt: task.prompt, text: runningText(outcome), verdict: {}, tookMs })
   }
   const found = findVerdict(outcome.verdict)
   const text = resultText(outcome, found ? verdictLine(found) : '', `worker-output-${crypto.randomUUID()}`)
-  const { verdict, tookMs } = outcome
+  const { verdict } = outcome
   return agentResult({ prompt: task.prompt, text, run: found?.run ?? 'run', pool: found?.pool ?? '', verdict, tookMs })
 }

@@ -2,7 +2,7 @@
 import type { Elements } from 'claude-code'
 
 import type { ModState, Pool, PoolWindow, Run, StripMode } from '../types'
-import { barCells, clipped, elapsed, fitted, oneLine, span, since, surplusText, useColor } from './words'
+import { barCells, cells, clipped, elapsed, fitted, oneLine, span, since, surplusText, useColor } from './words'
 
 type Table = Pick<Elements['terminal'], 'Box' | 'Text' | 'Button'>
 
@@ -29,14 +29,14 @@ export const bar = (table: Table, name: string, window: PoolWindow | null, width
   if (window === null || window.usedPct === null) {
     return <Text dimColor>{`${name} ${fitted('not read', width + 5)}`}</Text>
   }
-  const cells = barCells(window.usedPct, window.elapsedPct, width)
+  const drawn = barCells(window.usedPct, window.elapsedPct, width)
   const color = useColor(window.usedPct, window.elapsedPct)
   return (
     <Text>
       <Text dimColor>{name} </Text>
-      <Text color={color}>{cells.before}</Text>
-      <Text bold>{cells.mark}</Text>
-      <Text color={color}>{cells.after}</Text>
+      <Text color={color}>{drawn.before}</Text>
+      <Text bold>{drawn.mark}</Text>
+      <Text color={color}>{drawn.after}</Text>
       <Text>{` ${Math.round(window.usedPct)}%`.padEnd(5)}</Text>
     </Text>
   )
@@ -86,7 +86,7 @@ export const runWords = (run: Run, columns: number, now: number) => {
   const state = ['running', 'waiting'].includes(run.state) ? '' : run.state
   const facts = [at, where, waits || state, waits ? '' : time].filter(Boolean).map(oneLine).join(' · ')
   const head = `${MARKS[run.state] ?? '▶'} ${run.shortId}`
-  const room = columns - HOTKEY - head.length - facts.length - SEPARATORS
+  const room = columns - HOTKEY - cells(head) - cells(facts) - SEPARATORS
   return clipped(`${head} ${clipped(oneLine(run.goal), Math.max(LEAST_GOAL, room))} · ${facts}`, columns - HOTKEY)
 }
 
@@ -98,7 +98,7 @@ export const stripRows = (
 ) => {
   const { Box, Button, Text } = table
   const pools = given.mode === 'full' ? shownPools(state).slice(0, MOST_POOLS) : []
-  const nameWidth = Math.min(given.columns >= WIDE ? 22 : 12, Math.max(4, ...pools.map(pool => pool.poolLabel.length)))
+  const nameWidth = Math.min(given.columns >= WIDE ? 22 : 12, Math.max(4, ...pools.map(pool => cells(oneLine(pool.poolLabel)))))
   const more = state.runs.length - MOST_RUNS
   return (
     <Box flexDirection="column">

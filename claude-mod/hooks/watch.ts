@@ -13,9 +13,16 @@ const RETRY_SEC = 60
 const DETAIL_SEC = 4
 const IDLE_CLOCK_SEC = 30
 
-export type Watch = { stamp: string; askedAt: number; asking: Promise<void> | null; detailAt: number }
+export type Watch = {
+  stamp: string
+  askedAt: number
+  asking: Promise<void> | null
+  /** When the question that has no answer yet was put, in Unix milliseconds. */
+  askingSince: number
+  detailAt: number
+}
 
-export const newWatch = (): Watch => ({ stamp: '', askedAt: 0, asking: null, detailAt: 0 })
+export const newWatch = (): Watch => ({ stamp: '', askedAt: 0, asking: null, askingSince: Infinity, detailAt: 0 })
 
 /** Takes what the file says if it is another than before; tells how old that is. */
 async function look($: EngineInterface, watch: Watch, now: number) {
@@ -35,11 +42,20 @@ async function look($: EngineInterface, watch: Watch, now: number) {
 /** Has bullswarm write its state anew; `how` are further words, such as `--refresh`. One call at a time, for all who wait. */
 export async function renew($: EngineInterface, watch: Watch, how: readonly string[] = []) {
   await watch.asking
-  watch.asking ??= ask($, watch, how).finally(() => (watch.asking = null))
-  await watch.asking
+  await asked($, watch, how)
+}
+
+/** The call that is under way, or else a new one. */
+const asked = ($: EngineInterface, watch: Watch, how: readonly string[] = []) => {
+  watch.asking ??= ask($, watch, how).finally(() => {
+    watch.asking = null
+    watch.askingSince = Infinity
+  })
+  return watch.asking
 }
 
 async function ask($: EngineInterface, watch: Watch, how: readonly string[]) {
+  watch.askingSince = await $.clock.now()
   const said = await bullswarm($, ['mod-state', ...how], { timeoutMs: 60_000 })
   const found = said.code === 0 ? parsedState(said.out) : undefined
   if (found === undefined) await keepTrouble($, troubleOf(said))
@@ -51,6 +67,18 @@ async function ask($: EngineInterface, watch: Watch, how: readonly string[]) {
 export async function sure($: EngineInterface, watch: Watch) {
   if ((await known($)) === null) await renew($, watch)
   return known($)
+}
+
+/** As `sure`, for who can't wait: `isLate` once bullswarm hasn't answered within so many milliseconds of being asked. */
+export async function soon($: EngineInterface, watch: Watch, withinMs: number) {
+  let isLate = false
+  if ((await known($)) === null) {
+    const left = Math.min(withinMs, watch.askingSince + withinMs - (await $.clock.now()))
+    const answered = asked($, watch).catch(() => undefined)
+    await Promise.race([answered, $.clock.sleep(Math.max(0, left)).then(() => (isLate = true))])
+  }
+  const state = await known($)
+  return { state, isLate: isLate && state === null }
 }
 
 async function closeUp($: EngineInterface, watch: Watch, now: number) {

@@ -1,16 +1,45 @@
 /** Times, bars and short texts: everything that turns a number into cells. Pure. */
 
-const CONTROL = /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]+/g
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
+// Marks that take no cell, and turn or join what stands beside them: a name could look like another one.
+const UNSEEN = /[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/g
 
-/** A foreign text on one line, without control characters. */
-export const oneLine = (text: string) => text.replace(CONTROL, ' ').replace(/ +/g, ' ').trim()
+/** A foreign text on one line, without control characters and without marks that nobody sees. */
+export const oneLine = (text: string) => text.replace(UNSEEN, '').replace(CONTROL, ' ').replace(/ +/g, ' ').trim()
 
-/** At most `most` characters; an ellipsis says that there was more. */
-export const clipped = (text: string, most: number) =>
-  text.length <= most ? text : `${text.slice(0, Math.max(0, most - 1))}…`
+// Letters that a terminal draws two cells wide (Unicode's East Asian Width: wide and full), and those that take none.
+const WIDE =
+  /[\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\u3247\u3250-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{18dff}\u{1aff0}-\u{1b2ff}\u{1f200}-\u{1f265}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u
+const NARROW = /[\u303f\u{1f1e6}-\u{1f1ff}]/u
+const MARK = /[\p{Mn}\p{Me}]/u
 
-/** A text in exactly `width` characters. */
-export const fitted = (text: string, width: number) => clipped(text, width).padEnd(width)
+const cellsOf = (letter: string) => {
+  if (letter <= '\u02ff') return 1
+  if (MARK.test(letter)) return 0
+  return WIDE.test(letter) && !NARROW.test(letter) ? 2 : 1
+}
+
+/** How many cells a text takes in a terminal. */
+export const cells = (text: string) => [...text].reduce((sum, letter) => sum + cellsOf(letter), 0)
+
+/** At most `most` cells; an ellipsis says that there was more. */
+export const clipped = (text: string, most: number) => {
+  if (cells(text) <= most) return text
+  let kept = ''
+  let left = Math.max(0, most - 1)
+  for (const letter of text) {
+    left -= cellsOf(letter)
+    if (left < 0) break
+    kept += letter
+  }
+  return `${kept}…`
+}
+
+/** A text in exactly `width` cells. */
+export const fitted = (text: string, width: number) => {
+  const kept = clipped(text, width)
+  return kept + ' '.repeat(Math.max(0, width - cells(kept)))
+}
 
 /** `40s`, `12m`, `3h`, `2d`. */
 export const span = (seconds: number) => {
