@@ -11,9 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from bullswarm_core.errors import BullswarmError, StateError, UnknownNameError, UsageError
+from bullswarm_core.fast.text import one_line
 from bullswarm_core.home import Home, file_lock, read_json, write_json
 
 VERSION = 1
+# Where a command begins in a text of ours, and what ends it there.
+_COMMAND = "bullswarm "
+_ENDS_OF_COMMAND = "·)`\n"
 
 _POOLS_FILE = "pools.json"
 
@@ -54,6 +58,10 @@ class Labels:
         """Return what people see for a pool: its label, else its id."""
         return self._by_id.get(pool_id, pool_id)
 
+    def typed(self, pool_id: str) -> str:
+        """Return what a command names a pool by, not yet quoted: its label, else its id."""
+        return typed_name(pool_id, self.of(pool_id))
+
     def among(self, pool_ids: Collection[str]) -> Labels:
         """Leave out a label that is the id of another of ``pool_ids``: that pool may have come after the label."""
         taken = set(pool_ids)
@@ -74,7 +82,8 @@ class Labels:
     def in_text(self, text: str, pool_ids: Iterable[str] = ()) -> str:
         """Return ``text`` for people: every pool id that stands as a word of its own becomes its label.
 
-        ``pool_ids`` are further ids that exist: inside ``claude-code:acme`` the id ``claude-code`` is not replaced.
+        ``pool_ids`` are further ids that exist: inside ``claude-code:acme`` the id ``claude-code`` is not replaced. In a
+        command the label is quoted as a shell reads it, so that what is printed can be typed.
         """
         if not self._by_id:
             return text
@@ -86,7 +95,26 @@ class Labels:
         choices = "|".join(re.escape(name) for name in names)
         # No part of a longer id, of a path or of a model name; a full stop or colon may end the sentence behind it.
         pattern = rf"(?<![\w:./@-])(?:{choices})(?![\w/@-]|[:.]\w)"
-        return re.sub(pattern, lambda found: self.shown(found.group()), text)
+        return re.sub(pattern, lambda found: self._in_place(found.group(), text[: found.start()]), text)
+
+    def _in_place(self, pool_id: str, before: str) -> str:
+        """Return the name of a pool as it stands behind ``before``: as a word of a command, or as it is read."""
+        begins = before.rfind(_COMMAND)
+        if begins < 0 or any(mark in before[begins:] for mark in _ENDS_OF_COMMAND):
+            return self.shown(pool_id)
+        import shlex
+
+        return shlex.quote(self.typed(pool_id))
+
+
+def typed_name(pool_id: str, label: str | None) -> str:
+    """Return what a command names a pool by: its label, or its id where the label would be read as something else.
+
+    A comma parts the names of a list, a dash begins an option, and what can't be shown can't be copied from the screen.
+    """
+    if label is None or "," in label or label.startswith("-") or label != one_line(label):
+        return pool_id
+    return label
 
 
 def remember_pools(home: Home, pool_ids: Iterable[str]) -> None:

@@ -141,6 +141,8 @@ def _standing(seen: PoolOverview) -> str:
 
 def _hints(pool: Pool, known: ModelList, seen: PoolOverview) -> list[str]:
     """Name what only the person can add, each with its command."""
+    import shlex
+
     found = []
     if known.problem is not None:
         found.append(f"its models: {known.problem} · bullswarm strategy inventory --refresh asks again")
@@ -156,5 +158,7 @@ def _hints(pool: Pool, known: ModelList, seen: PoolOverview) -> list[str]:
     free = [each.id for each in known.models if each.free and each.id not in pool.refused_models]
     if free and not any(rung.free for rung in pool.tiers.values()):
         more = f" and {len(free) - 1} more" if len(free) > 1 else ""
-        found.append(f"{free[0]}{more} cost no quota · bullswarm strategy set-rung {pool.id} low --model {free[0]}")
+        found.append(
+            f"{free[0]}{more} cost no quota · bullswarm strategy set-rung {pool.id} low --model {shlex.quote(free[0])}"
+        )
     return found

@@ -1,5 +1,6 @@
 """Labels: the seed's rules with their exact words, and text that people read."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bullswarm_core.errors import StateError, UnknownNameError, UsageError
+from bullswarm_core.fast.text import one_line
 from bullswarm_core.home import Home, read_json, write_json
 from bullswarm_core.labels import Labels, clear_label, remember_pools, set_label
+from bullswarm_core.routing.billing import grant_command
+from bullswarm_core.runs import commands
 
 POOLS = ("claude-code", "claude-code:acme", "codex", "grok")
 names = st.text(st.characters(whitelist_categories=("L", "N")), min_size=1, max_size=6)
@@ -122,6 +126,69 @@ def test_text_for_people_shows_labels_longest_id_first() -> None:
 )
 def test_only_an_id_that_stands_alone_becomes_its_label(text: str, shown: str) -> None:
     assert Labels({"claude-code": "cc"}).in_text(text, POOLS) == shown
+
+
+ODD = (
+    "my box",
+    "it's",
+    'say "hi"',
+    "$(id)",
+    "a;b",
+    "*",
+    "back`tick",
+    "-x",
+    "--yes",
+    "a,b",
+    " edge",
+    "two  spaces",
+    "#x",
+    "~",
+    "é",
+    "\u202ex",
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(POOLS), st.sampled_from(ODD) | st.text(min_size=1, max_size=9), max_size=4),
+    st.lists(st.sampled_from(POOLS), min_size=1, max_size=4, unique=True),
+)
+def test_a_command_in_a_text_parses_back_to_the_pools_that_it_is_about(by_id: dict[str, str], pools: list[str]) -> None:
+    labels = Labels(by_id).among(POOLS)
+    texts = [
+        commands.rerun("abcdef", "mend", avoid=pools),
+        f"    rerun elsewhere  {commands.rerun('a', 'b', avoid=pools)}",
+    ]
+    texts += [f"after 12:00: {texts[0]}"]
+    for text in texts:
+        words = shlex.split(labels.in_text(text).partition("bullswarm ")[2])
+        assert words[:3] == ["workflow", "step", "rerun"] and words[-2] == "--avoid"
+        named = [labels.resolve(name.strip(), POOLS) for name in words[-1].split(",")]
+        if len(set(by_id.values())) == len(by_id):
+            assert named == pools
+    for pool in pools:
+        text = f"{pool} is held (to allow it: {grant_command(pool)}) and waits"
+        shown = labels.in_text(text)
+        command = (
+            shown.partition("(to allow it: ")[2].rpartition(") and waits")[0] if ")" not in labels.shown(pool) else None
+        )
+        if command is not None:
+            words = shlex.split(command)
+            assert words == ["bullswarm", "strategy", "set-provider", labels.typed(pool), "--allow-billing", "on"]
+
+
+@given(st.sampled_from(POOLS), st.sampled_from(ODD) | st.text(min_size=1))
+def test_a_name_that_is_typed_means_the_pool_alone_and_in_a_list(pool: str, label: str) -> None:
+    labels = Labels({pool: label}).among(POOLS)
+    name = labels.typed(pool)
+    assert labels.resolve(name, POOLS) == pool
+    assert [labels.resolve(each.strip(), POOLS) for each in name.split(",")] == [pool]
+    assert one_line(name) == name and not name.startswith("-")
+
+
+def test_outside_a_command_a_label_stands_as_it_is() -> None:
+    labels = Labels({"codex": "my box"})
+    text = "codex failed · bullswarm strategy set-provider codex on · codex waits"
+    assert labels.in_text(text) == "my box failed · bullswarm strategy set-provider 'my box' on · my box waits"
 
 
 @given(st.dictionaries(names, names, max_size=5), st.text(max_size=60))

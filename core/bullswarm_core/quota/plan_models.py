@@ -34,7 +34,9 @@ class PlanRefusal:
     @property
     def way_back(self) -> str:
         """The command that lets the model be tried again."""
-        return f"bullswarm strategy include-model {self.model} --pool {self.pool}"
+        import shlex
+
+        return f"bullswarm strategy include-model {shlex.quote(self.model)} --pool {self.pool}"
 
     @property
     def reason(self) -> str:

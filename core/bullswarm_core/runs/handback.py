@@ -5,7 +5,7 @@ Pure readings of the folded journal (reference 6.4, 6.7, 6.13).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bullswarm_core.judging.evidence import proof_label
@@ -65,7 +65,7 @@ def options_of(state: RunState, known: Mapping[str, NodeStatus], *, over: bool) 
         first = failed[0]
         output = first.current.finished.output_file if first.current and first.current.finished else None
         found |= {
-            "rerun": commands.rerun(run, first.id),
+            "rerun": commands.rerun(run, first.id, avoid=left_pools(first)),
             "accept": commands.accept(run, first.id),
             "takeOver": output,
         }
@@ -75,6 +75,24 @@ def options_of(state: RunState, known: Mapping[str, NodeStatus], *, over: bool) 
     found["restart"] = commands.restart(run, running) if running else None
     found["add"] = commands.add(run) if failed or state.parked is not None else None
     return {key: value for key, value in found.items() if value}
+
+
+def left_pools(step: StepState) -> tuple[str, ...]:
+    """Name the pools that a step was tried on, in that order, where another one could take it; else none.
+
+    A rerun that is kept from them is one elsewhere. Some decision on a try of the step held the other pool for eligible.
+    """
+    tried = tuple(dict.fromkeys(attempt.picked.pool for attempt in step.counted))
+    return tried if set(_candidates(step)) - set(tried) else ()
+
+
+def _candidates(step: StepState) -> Iterator[str]:
+    decisions = [attempt.picked.decision for attempt in step.counted]
+    decisions += [step.unplaced.decision] if step.unplaced is not None else []
+    for decision in decisions:
+        for row in decision.get("candidates") or ():
+            if isinstance(row, Mapping) and isinstance(row.get("pool"), str):
+                yield row["pool"]
 
 
 def _continue(state: RunState, known: Mapping[str, NodeStatus]) -> str | None:

@@ -5,16 +5,15 @@ Rule: reference runs-and-workflows 6.10. The document is what JSON readers get; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from bullswarm_core.fast.text import clipped, one_line
-from bullswarm_core.labels import Labels
 from bullswarm_core.routing.text import duration
 from bullswarm_core.runs import commands
 from bullswarm_core.runs.failure_rule import GATE_KINDS
 from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.handback import failure_of
+from bullswarm_core.runs.handback import failure_of, left_pools
 from bullswarm_core.runs.nodes import STUCK, statuses
 from bullswarm_core.runs.state import AttemptState, RunState, StepState
 from bullswarm_core.wire import iso
@@ -110,11 +109,6 @@ def option_lines(document: Mapping[str, Any]) -> list[str]:
             value = f"output: {value['output']}" + (f" · diff: {value['diff']}" if value["diff"] else "")
         shown.append(f"    {_OPTION_NAMES[name]:<{_OPTION_WIDTH}}{value}")
     return ["  your call:", *shown]
-
-
-def labelled(lines: list[str], labels: Labels) -> list[str]:
-    """Return lines for people: pools by their labels."""
-    return [labels.in_text(line) for line in lines]
 
 
 def _tried(document: Mapping[str, Any]) -> str:
@@ -218,11 +212,10 @@ def _behind(state: RunState, name: str, known: Mapping[str, str]) -> set[str]:
 
 
 def _options(state: RunState, step: StepState, *, folder: RunFolder, back_at: str | None) -> Document:
-    run, tried = state.created.short_id, _tried_pools(step)
-    elsewhere = _could_run(step) - set(tried)
+    run, left = state.created.short_id, left_pools(step)
     found: Document = {}
-    if elsewhere and tried:
-        found["rerun"] = commands.rerun(run, step.id, avoid=tried)
+    if left:
+        found["rerun"] = commands.rerun(run, step.id, avoid=left)
     else:
         found["retry"] = commands.rerun(run, step.id)
     if back_at:
@@ -235,21 +228,3 @@ def _options(state: RunState, step: StepState, *, folder: RunFolder, back_at: st
         found["takeOver"] = {"output": output, "diff": str(diff) if has_diff else None}
     found["accept"] = commands.accept(run, step.id)
     return found
-
-
-def _tried_pools(step: StepState) -> list[str]:
-    return list(dict.fromkeys(attempt.picked.pool for attempt in step.counted))
-
-
-def _could_run(step: StepState) -> set[str]:
-    """Name every pool that some decision on a try of this step held for eligible."""
-    return set(_candidates(step))
-
-
-def _candidates(step: StepState) -> Iterator[str]:
-    decisions = [attempt.picked.decision for attempt in step.counted]
-    decisions += [step.unplaced.decision] if step.unplaced is not None else []
-    for decision in decisions:
-        for row in decision.get("candidates") or ():
-            if isinstance(row, Mapping) and isinstance(row.get("pool"), str):
-                yield row["pool"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -90,7 +91,7 @@ def _checks(context: CommandContext) -> Iterator[Check]:
     yield _git(context)
     registry = load(context.home, context.environ)
     for problem in registry.problems:
-        fix = "" if "·" in problem.message else f"bullswarm provider validate {problem.where}"
+        fix = "" if "·" in problem.message else f"bullswarm provider validate {shlex.quote(problem.where)}"
         yield Check(f"provider {problem.name}", "failed", problem.message, fix)
     yield from _pools(registry, context)
     if found := mode_trouble(context.environ):

@@ -26,7 +26,9 @@ def run(arguments: list[str], context: CommandContext) -> int:
     elif options.list:
         raise UsageError(f'--list takes no pool, and "{options.pool}" was given', hint="bullswarm label --list")
     elif options.clear and options.label is not None:
-        raise UsageError("--clear takes no label", hint=f"bullswarm label {options.pool} --clear")
+        import shlex
+
+        raise UsageError("--clear takes no label", hint=f"bullswarm label {shlex.quote(options.pool)} --clear")
     elif options.clear:
         _clear(options.pool, options.json, context)
     elif options.label is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -201,7 +202,7 @@ def _scaffold(options: Options, context: CommandContext) -> int:
     folder = (Path(options.dir).expanduser().absolute() if options.dir else context.home.providers_dir) / options.name
     file = folder / "connector.json"
     if file.exists():
-        raise UsageError(f"{file} is there already", hint=f"bullswarm provider validate {folder}")
+        raise UsageError(f"{file} is there already", hint=f"bullswarm provider validate {shlex.quote(str(folder))}")
     data = _beginning(json.loads((Path(source.folder) / "connector.json").read_bytes()), options.name)
     _refuse_bad(data, file)
     make_folder(folder)
@@ -211,7 +212,7 @@ def _scaffold(options: Options, context: CommandContext) -> int:
     context.print(
         str(file),
         f"A start, copied from {source.name}. It takes no work until you say how {options.name} is run and signed in to:",
-        f"edit binary, launch, configFolder and signIn, then: bullswarm provider validate {options.name}",
+        f"edit binary, launch, configFolder and signIn, then: bullswarm provider validate {shlex.quote(options.name)}",
     )
     return 0
 
@@ -260,7 +261,9 @@ def _enable(options: Options, context: CommandContext) -> int:
 
 def _disable(options: Options, context: CommandContext) -> int:
     _switch(options.name, on=False, context=context)
-    context.print(f"{options.name} is not loaded any more · bullswarm provider enable {options.name} undoes it")
+    context.print(
+        f"{options.name} is not loaded any more · bullswarm provider enable {shlex.quote(options.name)} undoes it"
+    )
     return 0
 
 

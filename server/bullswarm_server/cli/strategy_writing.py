@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Callable
 from copy import deepcopy
 from typing import TYPE_CHECKING
@@ -135,7 +136,7 @@ def note_refused(pool_id: str, model: str | None, settings: Settings, context: C
     """Say it when a model that was just named may not be run, and how that is taken back."""
     name = model or "default"
     refusal = load_plan_refusals(context.home).get(pool_id, {}).get(name)
-    back = f"bullswarm strategy include-model {name}"
+    back = f"bullswarm strategy include-model {shlex.quote(name)}"
     if name in settings.excluded_models:
         note(f"{name} is not run: you excluded it · {back} takes it back in", context)
     elif name in settings.disabled_models.get(pool_id, ()):

@@ -9,10 +9,10 @@ import shlex
 from collections.abc import Mapping
 
 from bullswarm_core.errors import BullswarmError
-from bullswarm_core.fast.text import one_line
 from bullswarm_core.labels import Labels
 from bullswarm_core.runs import commands, intents
 from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.runs.handback import left_pools
 from bullswarm_core.runs.intents import Wish
 from bullswarm_core.runs.needs_you import needs_you
 from bullswarm_core.runs.nodes import NodeStatus
@@ -64,14 +64,6 @@ class Action:
         return intents.resume(by=_WHO) if self.name == "resume" else None
 
 
-def typed_name(pool: str, label: str | None) -> str:
-    """Return what a command names a pool by: its label, or its id where the label would be read as something else.
-
-    A comma parts the names of a list, and a dash begins an option.
-    """
-    return pool if label is None or "," in label or label.startswith("-") else one_line(label)
-
-
 def actions_at(
     state: RunState, node: str, known: Mapping[str, NodeStatus], *, folder: RunFolder, labels: Labels
 ) -> list[Action]:
@@ -117,8 +109,8 @@ def _of_step(
     run, run_id = state.created.short_id, state.created.run_id
     options = needs_you(state, step, folder=folder)["options"]
     # Elsewhere, where some pool was not tried; the document knows.
-    avoid = tuple(dict.fromkeys(attempt.picked.pool for attempt in step.counted)) if "rerun" in options else ()
-    rerun = commands.rerun(run, step.id, avoid=[typed_name(pool, labels.of(pool)) for pool in avoid])
+    avoid = left_pools(step)
+    rerun = commands.rerun(run, step.id, avoid=[labels.typed(pool) for pool in avoid])
     title = f"rerun {step.id}" + (" elsewhere" if avoid else "")
     found = [
         Action("rerun", "r", title, run_id, step.id, rerun, avoid=avoid),

@@ -8,6 +8,7 @@ from typing import Any
 
 from bullswarm_core.labels import Labels
 from bullswarm_core.runs import commands
+from bullswarm_server.displays.options import your_call
 from bullswarm_server.displays.text import Style, duration, one_line
 
 _PLAIN = Style(colour=False)
@@ -17,12 +18,6 @@ _MARKS = {
 }  # fmt: skip
 # Where waiting leads somewhere: a run at rest waits for somebody instead.
 _GOING_ON = ("running", "stopping", "kernel-gone")
-# As wide as the longest name of an option, with two cells of air.
-_OPTION_WIDTH = 17
-_OPTION_NAMES = {
-    "continue": "go on", "rerun": "rerun elsewhere", "retry": "try again", "accept": "accept anyway",
-    "takeOver": "take over", "restart": "restart the step", "add": "add steps", "resume": "end the pause",
-}  # fmt: skip
 _WHY_LENGTH = 300
 _SHOWN_FILES = 8
 
@@ -41,7 +36,7 @@ def result_lines(result: Mapping[str, Any], *, labels: Labels, style: Style = _P
     lines += [_loop(loop, run, style) for loop in result.get("loops") or ()]
     lines += [_totals(result.get("totals") or {}, labels)]
     lines += [f"unread: {one_line(str(message))}" for message in result.get("unreadSteering") or ()]
-    lines += _your_call(result, labels)
+    lines += your_call(result)
     lines.append(f"run: {run} ({commands.show(run)})")
     if result["status"] in _GOING_ON:
         lines.append(f"next: {commands.wait(run)}")
@@ -131,11 +126,3 @@ def _totals(totals: Mapping[str, Any], labels: Labels) -> str:
     parts = [f"{attempts} attempt{'' if attempts == 1 else 's'}", _clock(60 * float(totals.get("minutes") or 0))]
     parts += [f"{labels.shown(pool)} {entry['attempts']}" for pool, entry in (totals.get("byPool") or {}).items()]
     return f"totals: {' · '.join(parts)}"
-
-
-def _your_call(result: Mapping[str, Any], labels: Labels) -> list[str]:
-    options = (result.get("handback") or {}).get("options") or {}
-    if not options:
-        return []
-    shown = [f"  {_OPTION_NAMES.get(name, name):<{_OPTION_WIDTH}}{value}" for name, value in options.items()]
-    return ["your call:", *shown]

@@ -13,16 +13,12 @@ from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.watch import WATCH_VERSION, Notice
 from bullswarm_core.runs.workflow_result import OUTCOMES
 from bullswarm_core.wire import iso
+from bullswarm_server.displays.options import your_call
 from bullswarm_server.displays.text import Style, one_line
 
 _PLAIN = Style(colour=False)
 _GOOD, _BAD, _WARN = "✓", "✗", "⚠⧖◐↺"
 _MOST_NAMED = 5
-_OPTION_WIDTH = 17
-_OPTION_NAMES = {
-    "continue": "go on", "rerun": "rerun elsewhere", "retry": "try again", "accept": "accept anyway",
-    "takeOver": "take over", "restart": "restart the step", "add": "add steps",
-}  # fmt: skip
 
 
 def attach_line(state: RunState, known: Mapping[str, NodeStatus]) -> str:
@@ -75,7 +71,7 @@ def outcome_lines(result: Mapping[str, Any], *, labels: Labels, style: Style = _
     proof = Counter(str(step["proof"]) for step in result["steps"] if step.get("proof"))
     lines += [f"proof: {', '.join(f'{count} {label}' for label, count in proof.items())}"] if proof else []
     lines += [_unfinished(step, labels) for step in result["steps"] if step["status"] != "succeeded"]
-    return [*lines, *_your_call(result)]
+    return [*lines, *your_call(result)]
 
 
 def outcome_document(result: Mapping[str, Any], *, sequence: int, now: datetime) -> dict[str, Any]:
@@ -105,12 +101,6 @@ def _unfinished(step: Mapping[str, Any], labels: Labels) -> str:
     if step["status"] in ("failed", "cancelled") and step.get("why"):
         parts.append(labels.in_text(one_line(str(step["why"])))[:160])
     return " · ".join(parts)
-
-
-def _your_call(result: Mapping[str, Any]) -> list[str]:
-    options = (result.get("handback") or {}).get("options") or {}
-    shown = [f"  {_OPTION_NAMES.get(name, name):<{_OPTION_WIDTH}}{value}" for name, value in options.items()]
-    return ["your call:", *shown] if shown else []
 
 
 def _painted(line: str, style: Style) -> str:

@@ -35,7 +35,6 @@ from bullswarm_core.runs.events import (
     StopRequested,
 )
 from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.needs_you import labelled
 from bullswarm_core.runs.watch import WATCH_VERSION, Notice, Teller, standing
 from bullswarm_core.runs.watch_life import Life, LifeWatch, stale_signs, stale_since
 from bullswarm_core.runs.watch_notices import tell
@@ -279,7 +278,7 @@ def test_people_read_labels_and_the_machine_reads_ids() -> None:
     written = Written(document({"id": "a"}))
     written.run("a")
     labels = Labels({"codex": "work"})
-    assert labelled([told(written)[-1].line], labels)[0].startswith("✓ a done · work")
+    assert labels.in_text(told(written)[-1].line).startswith("✓ a done · work")
     assert told(written)[-1].document()["pool"] == "codex"
 
 
