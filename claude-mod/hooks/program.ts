@@ -37,7 +37,9 @@ export async function bullswarm(
 }
 
 /** The variables that name the session; without them bullswarm works too. */
-const hookEnv = ($: EngineInterface) => $.process.hookEnv().catch(() => ({}))
+async function hookEnv($: EngineInterface): Promise<Record<string, string>> {
+  return $.process.hookEnv().catch(() => ({}))
+}
 
 /** What is wrong and how to mend it, in one quiet line. */
 export const troubleOf = (said: Said) => {

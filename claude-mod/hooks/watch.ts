@@ -46,12 +46,12 @@ export async function renew($: EngineInterface, watch: Watch, how: readonly stri
 }
 
 /** The call that is under way, or else a new one. */
-const asked = ($: EngineInterface, watch: Watch, how: readonly string[] = []) => {
+async function asked($: EngineInterface, watch: Watch, how: readonly string[] = []) {
   watch.asking ??= ask($, watch, how).finally(() => {
     watch.asking = null
     watch.askingSince = Infinity
   })
-  return watch.asking
+  await watch.asking
 }
 
 async function ask($: EngineInterface, watch: Watch, how: readonly string[]) {
