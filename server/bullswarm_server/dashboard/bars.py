@@ -101,8 +101,17 @@ class Bar(Widget):
         return Segment(text, style)
 
 
-def key_parts(keys: Sequence[Key], width: int) -> list[Part]:
-    """Return the keys of a page as pieces, as many as fit; the last ones are left out first."""
+def key_parts(keys: Sequence[Key], width: int, *, kept: Sequence[Key] = ()) -> list[Part]:
+    """Return the keys of a page as pieces, as many as fit, and behind them those of ``kept``.
+
+    The last of ``keys`` are left out first; those that are kept only where they alone have no room.
+    """
+    ending = _fitting(kept, width)
+    left = width - sum(len(part.text) for part in ending)
+    return [*_fitting(keys, left), *ending]
+
+
+def _fitting(keys: Sequence[Key], width: int) -> list[Part]:
     found: list[Part] = []
     left = width
     for key in keys:

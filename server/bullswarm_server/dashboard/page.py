@@ -151,7 +151,7 @@ class Page(Screen[None]):
         self.query_one("#said", Bar).say(Part(*dashboard.said))
         own = [*(Key(one.key, one.name.replace("-", " ")) for one in self.actions()), *self.keys()]
         back = [_BACK] if len(self.app.screen_stack) > 2 else []
-        self.query_one("#keys", Bar).say(*key_parts([*own, *back, *_LEAVE], self.size.width))
+        self.query_one("#keys", Bar).say(*key_parts([*own, *back], self.size.width, kept=_LEAVE))
 
 
 def _no_reason(answer: str) -> str:

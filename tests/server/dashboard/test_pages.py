@@ -139,6 +139,18 @@ async def test_a_terminal_without_unicode_gets_ascii_alone(look: Look) -> None:
             assert screens.text.isascii(), [line for line in screens.lines if not line.isascii()]
 
 
+@pytest.mark.parametrize("width", [55, 60, 80, 100])
+async def test_help_and_quit_are_told_on_every_page(look: Look, width: int) -> None:
+    async with look.open(width, 30) as screens:
+        places = (Place("run", look.runs.running), Place("step", look.runs.broken, "mend"))
+        for key in ("1", "2", "3", "question_mark"):
+            await screens.press(key)
+            assert "? help" in screens.lines[-1] and "q quit" in screens.lines[-1], screens.text
+        for place in places:
+            await screens.open(place)
+            assert "? help" in screens.lines[-1] and "q quit" in screens.lines[-1], screens.text
+
+
 async def test_an_empty_home_says_how_to_begin(opened: Open) -> None:
     async with opened() as screens:
         assert "nothing" in screens.text and 'bullswarm run --lane analyze "' in screens.text

@@ -66,6 +66,11 @@ def test_wrapping_loses_nothing_but_spaces_and_fits(text: str, width: int) -> No
 def test_keys_fit_their_line(width: int) -> None:
     keys = [Key("enter", "open"), Key("slash", "filter", "/"), Key("question_mark", "help", "?"), Key("q", "quit")]
     assert sum(len(part.text) for part in key_parts(keys, width)) <= width
+    parts = key_parts(keys[:2], width, kept=keys[2:])
+    shown = "".join(part.text for part in parts)
+    assert len(shown) <= width
+    assert shown.endswith(" ? help  q quit ") or width < 16
+    assert " enter open " in shown or width < 16 + 12
 
 
 @pytest.mark.parametrize(
