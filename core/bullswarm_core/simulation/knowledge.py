@@ -21,58 +21,63 @@ from bullswarm_core.simulation.accounts import Account, Attempt
 from bullswarm_core.simulation.world import Month, Task
 
 EVERY_TIER: Mapping[Effort, Rung] = {effort: Rung() for effort in EFFORTS}
-REFIT_MINUTES = 720.0
-"""Rates are fitted anew after half a day, or once a tenth more work was done: the dispatcher does so at each reading, which
-tells the same and costs a hundred times as much.
+REFIT_MINUTES = 2 * 1440.0
+"""Rates are fitted anew after two days, or once there is a third more work: the dispatcher does so at each reading, which
+tells the same (the truth does not change within a month) and costs a hundred times as much.
 """
-MORE_WORK = 1.1
+MORE_WORK = 1.33
 LONGEST_WINDOW = 32 * 1440.0
-
-_Reading = tuple[float, tuple[Window, ...]]
 
 
 class PoolKnowledge:
     """One pool as the dispatcher sees it."""
 
     __slots__ = (
-        "_account",
-        "_begins",
-        "_fitted_at",
-        "_fitted_work",
-        "_history",
-        "_rates",
-        "_worked",
-        "_works",
-        "windows",
-    )
+        "_account", "_begins", "_fitted_at", "_fitted_work", "_history", "_rates", "_read", "_read_at", "_windows",
+        "_worked", "_works",
+    )  # fmt: skip
 
     def __init__(self, account: Account, begins: datetime) -> None:
         self._account = account
         self._begins = begins
-        self._history: deque[_Reading] = deque(maxlen=KEPT_LINES)
+        self._history: deque[tuple[float, tuple[Window, ...]]] = deque(maxlen=KEPT_LINES)
         self._works: list[tuple[float, float]] = []
         self._worked = self._fitted_work = 0.0
         self._fitted_at = 0.0
         self._rates: Mapping[WindowKind, Rate] = account.subscription.known_rates
-        self.windows: tuple[Window, ...] = ()
+        self._read: tuple[tuple[float, int], ...] = ()
+        self._read_at = 0.0
+        self._windows: tuple[Window, ...] = ()
 
     def poll(self) -> None:
-        """Read the meter as it stands now."""
-        account = self._account
-        now = self._moment(account.at)
-        step = account.subscription.rounding_pct
-        self.windows = tuple(
+        """Read the meter as it stands now; a reading like the last one adds no line to the history, as no rise is none."""
+        account, step = self._account, self._account.subscription.rounding_pct
+        read = tuple(
+            (round(used / step) * step if step else used, account.index[kind]) for kind, used in account.used.items()
+        )
+        self._read_at = account.at
+        if read != self._read:
+            self._read = read
+            self._windows = self._told()
+            self._history.append((account.at, self._windows))
+
+    def _told(self) -> tuple[Window, ...]:
+        now = self._moment(self._read_at)
+        return tuple(
             Window(
                 limit.kind,
-                round(account.used[limit.kind] / step) * step if step else account.used[limit.kind],
-                self._moment(limit.ends(account.index[limit.kind])),
+                used,
+                self._moment(limit.ends(index)),
                 captured_at=now,
                 length=timedelta(minutes=limit.minutes),
                 reset_source="provider",
             )
-            for limit in account.subscription.limits
+            for limit, (used, index) in zip(self._account.subscription.limits, self._read, strict=True)
         )
-        self._history.append((account.at, self.windows))
+
+    def read_without_change(self, minute: float) -> None:
+        """Take the reading of ``minute`` for granted, when nothing has worked on the pool since the last one."""
+        self._read_at = max(self._read_at, minute)
 
     def worked(self, attempt: Attempt, until: float) -> None:
         """Remember that an attempt was at work, as the decision log does."""
@@ -84,12 +89,14 @@ class PoolKnowledge:
         account = self._account
         if account.at - self._fitted_at >= REFIT_MINUTES or self._worked > self._fitted_work * MORE_WORK:
             self._fit()
+        if self._windows and self._windows[0].captured_at != self._moment(self._read_at):
+            self._windows = self._told()
         return Pool(
             account.subscription.pool,
             account.subscription.pool,
             lanes=account.subscription.lanes,
             tiers=EVERY_TIER,
-            windows=self.windows,
+            windows=self._windows,
             inflight=tuple(
                 Inflight(self._moment(attempt.begun), attempt.expected_minutes, lane=attempt.task.lane)
                 for attempt in account.running.values()

@@ -41,6 +41,7 @@ class _Play:
         self.pools = {name: PoolKnowledge(account, month.begins) for name, account in self.accounts.items()}
         self.tasks = TaskKnowledge(month)
         self.memory = Memory(tuple(self.accounts))
+        self.polling: set[str] = set()
         self.waiting: dict[str, Task] = {}
         self.completed: set[str] = set()
         self.dropped = self.lost = 0.0
@@ -70,6 +71,7 @@ class _Play:
             for own in account.subscription.own_use:
                 self._at(own.begins, _OWN_BEGINS, (name, own))
             self._at(account.subscription.poll_phase, _POLL, name)
+            self.polling.add(name)
         for task in sorted(self.month.tasks, key=lambda task: (task.arrives, task.id)):
             self._at(task.arrives, _ARRIVAL, task)
 
@@ -90,6 +92,14 @@ class _Play:
         wall = account.next_wall()
         if wall < math.inf:
             self._at(wall, _WALL, (account.subscription.pool, account.version))
+        self._poll_next(account)
+
+    def _poll_next(self, account: Account) -> None:
+        """Plan the next reading, if none is; between readings of a pool at rest nothing need be read."""
+        name = account.subscription.pool
+        if name not in self.polling:
+            self.polling.add(name)
+            self._at(account.subscription.poll_after(self.now), _POLL, name)
 
     def _on_reset(self, data: tuple[str, Limit]) -> None:
         name, limit = data
@@ -119,7 +129,9 @@ class _Play:
     def _on_poll(self, name: str) -> None:
         account = self._moved(name)
         self.pools[name].poll()
-        self._at(self.now + account.subscription.poll_minutes, _POLL, name)
+        self.polling.discard(name)
+        if account.running or account.own_use:
+            self._poll_next(account)
 
     def _on_end(self, attempt: Attempt) -> None:
         account = self.accounts[attempt.pool]
@@ -185,8 +197,10 @@ class _Play:
             self._at(task.arrives + task.patience, _GIVE_UP, task)
 
     def _picked(self, request: Request, context: RoutingContext) -> str | None:
-        for account in self.accounts.values():
+        for name, account in self.accounts.items():
             account.advance(self.now)
+            if name not in self.polling:
+                self.pools[name].read_without_change(account.subscription.poll_before(self.now))
         pools = [knowledge.pool() for knowledge in self.pools.values()]
         now = self.month.begins + timedelta(minutes=self.now)
         return pick(self.policy, request, pools, now=now, context=context, memory=self.memory)

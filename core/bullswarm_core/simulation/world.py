@@ -97,6 +97,17 @@ class Subscription:
         """What the pool can do."""
         return frozenset(self.burn)
 
+    def poll_before(self, minute: float) -> float:
+        """When its meter was read last, at ``minute`` or before; the phase if that is still to come."""
+        return self.poll_phase + max(0, math.floor((minute - self.poll_phase) / self.poll_minutes)) * self.poll_minutes
+
+    def poll_after(self, minute: float) -> float:
+        """When its meter is read next, after ``minute``."""
+        after = self.poll_before(minute)
+        while after <= minute:
+            after += self.poll_minutes
+        return after
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
