@@ -54,7 +54,7 @@ def write_at_end(
     A disk that hangs holds nobody up for longer than ``patience_sec``: the verdict stands in the journal before this.
     """
     finished = state.finished
-    if state.is_single or finished is None:
+    if state.is_single or finished is None or not home.root.is_dir():
         return
 
     def write() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from typing import Any
@@ -40,7 +41,7 @@ def test_a_reading_of_a_meter_does_not_bring_it_back(site: Site, vendor: Endpoin
     take_away(site)
     gone.set()
     until(lambda: not site.processes(), "the reading process has ended")
-    assert left(site) == []
+    assert not left(site), left(site)
 
 
 def test_a_kernel_does_not_bring_it_back(site: Site) -> None:
@@ -48,7 +49,11 @@ def test_a_kernel_does_not_bring_it_back(site: Site) -> None:
     process = site.start_run()
     site.worker_pid()
     site.kill_launcher(process)
+    state = site.home.cache_dir / "hook-state.json"
+    until(lambda: state.exists() and json.loads(state.read_bytes())["runs"], "the kernel has told of its worker")
+    mod = site.home.cache_dir / "mod-state.json"
+    until(lambda: mod.exists() and json.loads(mod.read_bytes())["runs"], "and all of it")
     take_away(site)
     site.go()
     until(lambda: not site.processes(), "kernel, keeper and worker have ended")
-    assert left(site) == []
+    assert not left(site), left(site)

@@ -204,7 +204,8 @@ def test_the_reading_process_keeps_nothing_of_its_starter_open(site: Site, vendo
     vendor.answer = Answer(before=lambda: vendor.closing.wait(8))
     process = site.start("pools", "--json", environ=LIVE)
     out, _ = process.communicate(timeout=60)
-    assert json.loads(out)["pools"] and vendor.asked and not vendor.closing.is_set()
+    assert json.loads(out)["pools"] and not vendor.closing.is_set()
+    until(lambda: vendor.asked, "the vendor is asked")
     assert any("bullswarm_server.meters" in line for line in site.processes().values()), "it is still at it"
     vendor.closing.set()
 

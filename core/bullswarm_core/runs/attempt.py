@@ -17,7 +17,7 @@ from typing import Any, cast
 from bullswarm_core import ledger
 from bullswarm_core.connector import PoolProfile
 from bullswarm_core.database import transaction
-from bullswarm_core.errors import BullswarmError, RunConflictError, WorkerStartError
+from bullswarm_core.errors import BullswarmError, RunConflictError, StorageError, WorkerStartError
 from bullswarm_core.home import read_json, write_json
 from bullswarm_core.judging.channel import with_channel
 from bullswarm_core.judging.facts import StopKind
@@ -192,6 +192,9 @@ class LiveAttempt:
         then it is to be called again.
         """
         assert self._exit is not None, "finish comes after the end"
+        home = self._services.home.root
+        if not home.is_dir():
+            raise StorageError(f"{home} was deleted while the worker was at work", hint="to write would bring it back")
         if self._closing is None:
             self._read_stream()
             self._closing = self._close()
