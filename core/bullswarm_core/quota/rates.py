@@ -104,7 +104,7 @@ def fitted_rates(observations: Iterable[Observation], time: WorkerTime) -> dict[
     Fitted from consecutive readings, else from the newest reading and all the work since its window opened. Windows of a
     single model are left out: the work on the account is not the work on that model.
     """
-    series = _series(observations)
+    series = measurements(observations)
     rates = {kind: history_rate(series[kind], time) or bootstrap_rate(series[kind], time) for kind in series}
     return {kind: rate for kind, rate in rates.items() if rate is not None}
 
@@ -117,7 +117,7 @@ def history_rate(readings: Sequence[Window], time: WorkerTime) -> Rate | None:
     """
     pairs, spent, worked = 0, 0.0, 0.0
     for earlier, later in pairwise(_filling(readings)):
-        if not _one_window(earlier, later) or _used(later) < _used(earlier):
+        if not in_one_window(earlier, later) or _used(later) < _used(earlier):
             continue
         minutes = time.minutes(_taken(earlier), _taken(later))
         if minutes:
@@ -132,7 +132,7 @@ def _filling(readings: Sequence[Window]) -> list[Window]:
     """
     kept: list[Window] = []
     for reading in readings:
-        if not kept or not _one_window(kept[-1], reading) or not 0 < _used(kept[-1]) - _used(reading) <= ROUNDING_PCT:
+        if not kept or not in_one_window(kept[-1], reading) or not 0 < _used(kept[-1]) - _used(reading) <= ROUNDING_PCT:
             kept.append(reading)
     return kept
 
@@ -154,8 +154,11 @@ def _rate(spent: float, minutes: float, source: RateSource, samples: int) -> Rat
     return Rate(per_minute, source, samples) if per_minute <= MAX_PCT_PER_MINUTE else None
 
 
-def _series(observations: Iterable[Observation]) -> dict[WindowKind, list[Window]]:
-    """The measurements of each kind, oldest first, each with its capture time; of two of one time the more used one."""
+def measurements(observations: Iterable[Observation]) -> dict[WindowKind, list[Window]]:
+    """Return the measurements of each kind, oldest first, each with its capture time; of two of one time the more used one.
+
+    Left out are windows of a single model and what was declared, refused or contradicted by another reading.
+    """
     found: dict[WindowKind, dict[datetime, Window]] = {}
     for observation in observations:
         for window in observation.windows:
@@ -175,7 +178,7 @@ def _settled(readings: list[Window]) -> list[Window]:
         place + side
         for place, (earlier, later) in enumerate(pairwise(readings))
         if _taken(later) - _taken(earlier) <= CLOSE
-        and _one_window(earlier, later)
+        and in_one_window(earlier, later)
         and not -ROUNDING_PCT <= _used(later) - _used(earlier) <= LARGEST_RISE_PCT
         for side in (0, 1)
     }
@@ -192,7 +195,8 @@ def _is_measurement(window: Window) -> bool:
     )
 
 
-def _one_window(earlier: Window, later: Window) -> bool:
+def in_one_window(earlier: Window, later: Window) -> bool:
+    """Tell whether two readings of one kind are of the same window: their resets agree, or neither has one."""
     if earlier.resets_at is None or later.resets_at is None:
         return earlier.resets_at is later.resets_at
     return abs(earlier.resets_at - later.resets_at) <= CLOSE
