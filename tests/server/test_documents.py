@@ -1,4 +1,7 @@
-"""Documents and program agree: every command that README and CHANGELOG show is one that the program takes."""
+"""Documents and program agree: every command that README, the pages and SECURITY show is one that the program takes.
+
+Those in blocks are run, too (test_documents_commands); here are also those within sentences.
+"""
 
 import importlib
 import io
@@ -7,31 +10,34 @@ import shlex
 from pathlib import Path
 
 import pytest
+from tests.server.documents import PAGES, Command, parts_of
 
 from bullswarm_server.cli.main import VERBS, dispatch, help_text
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md",)
-_BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.M | re.S)
-_COMMAND = re.compile(r"^(?:\$ )?(?:python3 develop\.py|bullswarm) (\S.*)$")
+DOCUMENTS = (*PAGES, "SECURITY.md")
+_BLOCK = re.compile(r"^```[^\n]*\n.*?^```", re.M | re.S)
+_COMMAND = re.compile(r"^(?:python3 develop\.py|bullswarm) (\S.*)$")
 _INLINE = re.compile(r"`(?:python3 develop\.py|bullswarm) ([^`…]+)`")
 _OWN_WORDS = {"test", "check", "agents"}
+_NOT_ONE_COMMAND = re.compile(r"[|<>]")
 
 
 def documented_commands() -> list[str]:
+    """Every command of the documents but those that a page shows to be refused."""
     found = []
     for name in DOCUMENTS:
+        commands = [part for part in parts_of(name) if isinstance(part, Command) and part.code != 2]
+        found += [match[1] for command in commands if (match := _COMMAND.match(command.text))]
         text = (ROOT / name).read_text(encoding="utf-8")
-        for block in _BLOCK.findall(text):
-            found += [match[1] for line in block.splitlines() if (match := _COMMAND.match(line))]
         found += [" ".join(command.split()) for command in _INLINE.findall(_BLOCK.sub("", text))]
-    return sorted(set(found))
+    return sorted({command for command in found if not _NOT_ONE_COMMAND.search(command)})
 
 
 @pytest.mark.parametrize("command", documented_commands())
 def test_a_documented_command_is_taken(command: str) -> None:
     words = shlex.split(command)
-    if words[0] in _OWN_WORDS or words[0].startswith("-"):
+    if words[0] in _OWN_WORDS or words[0].startswith("-") or words == ["mcp"]:  # that one has no parser
         return
     assert words[0] in VERBS, f"{words[0]} is no verb"
     if words[0] == "pools" and words[1:2] == ["label"]:

@@ -20,7 +20,6 @@ NOT_RUN: tuple[tuple[str, str], ...] = (
     (r"(claude|codex|opencode|grok) ", "starts a real agent CLI; the tests on the real agent CLIs do"),
     (r"bullswarm dashboard", "draws on a terminal, or serves, until somebody ends it"),
     (r"bullswarm pools --watch", "follows until Ctrl-C"),
-    (r"bullswarm mcp", "serves until its client goes"),
     (r"bullswarm provider probe", "starts a real worker with the account's quota"),
     (r'eval "\$\(bullswarm completion', "changes the shell that reads the page"),
 )
