@@ -20,6 +20,7 @@ from bullswarm_server.integrate.sources import claude_mod
 # A key or a click that Claude Code didn't take is given again: after so long, and so often.
 TRY_SEC = 5.0
 TRIES = 20
+MOST_NOTCHES = 200
 SCRIPT = "import sys; from {module} import main; sys.exit(main())"
 
 
@@ -77,6 +78,18 @@ def by_click(opened: Terminal, words: str, wanted: str | Callable[[str], bool], 
         with contextlib.suppress(AssertionError):
             return opened.wait(wanted, gone=gone, seconds=TRY_SEC)
     raise AssertionError(f"no click on {words!r} counts: {wanted!r}\n{opened.screen()}")
+
+
+def by_wheel(opened: Terminal, words: str, wanted: str, *, up: bool = False) -> str:
+    """Turn the wheel over these words, or where they stood last, until the screen holds what is wanted; return the screen."""
+    place = _place(opened.wait(lambda screen: _place(screen, words) is not None), words)
+    for _ in range(MOST_NOTCHES):
+        if wanted in (screen := opened.screen()):
+            return screen
+        place = _place(screen, words) or place
+        assert place is not None
+        opened.wheel(*place, up=up)
+    return opened.wait(lambda screen: wanted in screen)
 
 
 def _place(screen: str, words: str) -> tuple[int, int] | None:

@@ -54,6 +54,10 @@ class Terminal:
         # In one go: a program that draws itself anew between the two may take neither for a click.
         self.type(f"\x1b[<0;{column};{row}M\x1b[<0;{column};{row}m")
 
+    def wheel(self, column: int, row: int, *, up: bool = False) -> None:
+        """Turn the wheel one notch there, counted from 1, as a terminal reports a mouse."""
+        self.type(f"\x1b[<{64 if up else 65};{column};{row}M")
+
     def resize(self, columns: int, rows: int) -> None:
         self.command("resize-window", "-t", "0", "-x", str(columns), "-y", str(rows))
 

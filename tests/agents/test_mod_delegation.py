@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.agents.conftest import MachineMaker
 from tests.agents.machine import Machine
-from tests.agents.mod_sessions import claude, furnish, say
+from tests.agents.mod_sessions import claude, furnish, say, script
 from tests.agents.scripted_model import Answer, ModelRequest, Turn, call_tool
 from tests.agents.scripted_model import say as answer
 from tests.agents.setups import CLAUDE, CODEX
@@ -133,6 +133,27 @@ def test_with_no_other_pool_claudes_own_subagent_works_and_the_model_is_told(mac
         machine.model.wait_for_prompt(SUBTASK)
     assert own_subagent_worked(machine)
     assert "bullswarm: this subagent was not delegated (" in heard(machine)
+    assert machine.runs() == []
+
+
+HANGING = """case "$1 $2" in
+"mod-state "*) while kill -0 $PPID 2>/dev/null; do sleep 0.2; done; exit 1;;
+esac"""
+
+
+def test_a_bullswarm_that_hangs_leaves_the_task_to_claudes_own_subagent(machine: Machine) -> None:
+    """Nobody knows whether delegation is on then: nothing is started, and the model is told within seconds."""
+    mod = furnish(machine)
+    command = machine.root / "bin" / "bullswarm"
+    good = command.read_text(encoding="utf-8").split("\n", 1)[1]
+    script(command, f"{HANGING}\n{good}")
+    with claude(machine, "--plugin-dir", str(mod)) as session:
+        say(session, HAND_OVER)
+        # Far less than the minute for which a call of bullswarm may last.
+        session.wait("Thanks for that.", seconds=45)
+        assert machine.model.wait_for_prompt(SUBTASK)
+    assert own_subagent_worked(machine)
+    assert "bullswarm: this subagent was not delegated (bullswarm did not answer within 5 s" in heard(machine)
     assert machine.runs() == []
 
 

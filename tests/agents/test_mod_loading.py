@@ -49,8 +49,10 @@ def test_the_code_agrees_with_the_declarations_of_this_claude_code(machine: Mach
 
 
 def check(mod: Path) -> str:
+    # The second check reads of the first what it found of the 30,000 lines of declarations, which takes seconds.
+    known = ("--incremental", "--tsBuildInfoFile", str(mod.parent / "checked.json"))
     done = subprocess.run(
-        [str(NODE), str(TYPE_CHECKER), "-p", str(mod)],
+        [str(NODE), str(TYPE_CHECKER), "-p", str(mod), *known],
         cwd=mod,
         capture_output=True,
         text=True,
