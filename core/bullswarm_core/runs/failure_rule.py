@@ -62,8 +62,8 @@ def next_try(step: Step, attempts: Sequence[AttemptState], *, retries: int) -> N
         return None
     if kind in NOT_A_FAILURE:
         return NextTry("anew")
-    if step.deliverable.type == "outward" and last.launched is not None:
-        return None  # it may have acted, and acting twice is worse than asking
+    if any(may_have_acted(step, each) for each in attempts):
+        return None  # acting twice is worse than asking
     if kind == "throttle":
         return _back_off(last, attempts)
     if kind in NEVER_THE_SAME_POOL and _refused_at_start(last) and _count(attempts, "re-pick") < MOST_RE_PICKS:
@@ -81,6 +81,12 @@ def next_try(step: Step, attempts: Sequence[AttemptState], *, retries: int) -> N
             alone_is_fine=kind not in NEVER_THE_SAME_POOL,
         )
     return None
+
+
+def may_have_acted(step: Step, attempt: AttemptState) -> bool:
+    """Tell whether an attempt may have changed something outside of this machine: of an outward step, with a worker started."""
+    never = attempt.finished is not None and attempt.finished.meta.get("endReason") == "never-started"
+    return step.deliverable.type == "outward" and attempt.launched is not None and not never
 
 
 def why_no_retry(attempts: Sequence[AttemptState]) -> str | None:

@@ -27,6 +27,7 @@ from bullswarm_core.runs.events import (
     StepReset,
     StepsAdded,
 )
+from bullswarm_core.runs.failure_rule import may_have_acted
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.nodes import statuses
 from bullswarm_core.runs.state import RunState
@@ -236,7 +237,7 @@ def may_be_tried_again(state: RunState, name: str, status: str) -> bool:
     step = state.steps[name]
     if status not in ("failed", "cancelled"):
         return False
-    if state.program.step(name).deliverable.type == "outward" and any(each.launched for each in step.counted):
+    if any(may_have_acted(state.program.step(name), each) for each in step.counted):
         return False
     if step.unplaced is not None:
         return step.unplaced.failure_kind in RETRYABLE

@@ -11,7 +11,7 @@ from typing import Any
 from bullswarm_core.fast.text import clipped, one_line
 from bullswarm_core.routing.text import duration
 from bullswarm_core.runs import commands
-from bullswarm_core.runs.failure_rule import GATE_KINDS
+from bullswarm_core.runs.failure_rule import GATE_KINDS, may_have_acted
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.handback import failure_of, left_pools
 from bullswarm_core.runs.nodes import STUCK, statuses
@@ -121,7 +121,7 @@ def _tried(document: Mapping[str, Any]) -> str:
 
 
 def _not_retried(state: RunState, step: StepState) -> str:
-    acted = state.program.step(step.id).deliverable.type == "outward" and step.current is not None
+    acted = step.current is not None and may_have_acted(state.program.step(step.id), step.current)
     return ": act step (it may have acted)" if acted else ""
 
 
