@@ -85,18 +85,70 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _command(words: list[str]) -> int:
     _stand_in_for_closed_streams()
     _speak_utf8(sys.stdout, sys.stderr)
+    stdout, output = sys.stdout, _Output(sys.stdout)
+    sys.stdout = output
     try:
         code = _answer(words)
         sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader went away (`bullswarm pools | head -1`); point stdout at nothing so that closing it can't raise too.
-        _leave_stdout()
-        return 0
     except OSError as error:
-        _leave_stdout()
-        sys.stderr.write(f"bullswarm: cannot write the answer: {error.strerror} · what was done stays done\n")
+        if output.error is None:
+            return _cannot_go_on(error, stdout)
+        _leave(stdout)
+        if isinstance(output.error, BrokenPipeError):
+            # The reader went away (`bullswarm pools | head -1`).
+            return 0
+        _say(f"cannot write the answer: {_told(output.error)} · what was done stays done")
         return EXIT_FAILED
+    finally:
+        sys.stdout = stdout
     return code
+
+
+class _Output:
+    """Standard output that keeps its own failure apart from every other one of a verb."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.error: OSError | None = None
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError as error:
+            self.error = error
+            raise
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError as error:
+            self.error = error
+            raise
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+
+def _cannot_go_on(error: OSError, stdout: TextIO) -> int:
+    """Say what failed, behind what was printed already."""
+    try:
+        stdout.flush()
+    except OSError:
+        _leave(stdout)
+    names = [name for name in (error.filename, error.filename2) if isinstance(name, (str, os.PathLike))]
+    where = f"{', '.join(map(str, names))}: " if names else ""
+    _say(f"cannot go on: {where}{_told(error)} · what was done stays done")
+    return EXIT_FAILED
+
+
+def _told(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__
+
+
+def _say(text: str) -> None:
+    from bullswarm_core.fast.text import one_line
+
+    sys.stderr.write(f"bullswarm: {one_line(text)}\n")
 
 
 def _answer(words: list[str]) -> int:
@@ -179,7 +231,9 @@ def _call(module: str, arguments: list[str], *, environ: Mapping[str, str], out:
             refresh(context.home, environ)
         return code
     except BullswarmError as error:
-        err.write(f"bullswarm: {error}\n")
+        from bullswarm_core.fast.text import plain
+
+        err.write(f"bullswarm: {plain(str(error))}\n")
         return error.exit_code
 
 
@@ -199,8 +253,9 @@ def _stand_in_for_closed_streams() -> None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - likewise
 
 
-def _leave_stdout() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _leave(stdout: TextIO) -> None:
+    """Point it at nothing, so that closing it can't raise too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
 
 
 def _speak_utf8(*streams: TextIO) -> None:
