@@ -134,7 +134,7 @@ def _with_unseen(state: dict[str, Any], path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What the database says: the attempts in flight, the runs that are not over, the newest that are, the rates and quarantines."""
+    """What the database says: the attempts in flight, the runs that are not over, the newest ones; rates, quarantines."""
 
     bookings: Sequence[Booking] = ()
     runs: Sequence[mod_state.Run] = ()

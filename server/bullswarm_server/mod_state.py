@@ -81,7 +81,7 @@ def bucket(row: PoolOverview) -> str:
     """
     if row.state in ("disabled", "unavailable", "billing-gated"):
         return "closed"
-    if row.state == "burst-gated":
+    if row.state in ("quarantined", "burst-gated"):
         return "full"
     if row.state == "expiring-soon":
         return "expiring"

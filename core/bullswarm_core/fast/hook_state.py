@@ -23,7 +23,7 @@ USEFUL_SEC = 24 * 3600.0
 # The ledger's own limit: nothing of that age is still at work.
 _OLDEST_RUN_SEC = 12 * 3600.0
 # States in which a pool takes no work now.
-_CLOSED = frozenset({"disabled", "unavailable", "billing-gated", "burst-gated"})
+_CLOSED = frozenset({"disabled", "unavailable", "billing-gated", "quarantined", "burst-gated"})
 
 
 class Window:

@@ -23,10 +23,11 @@ from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import Candidate, iso
 from bullswarm_core.routing.forecast import load_of, remaining_minutes
 from bullswarm_core.routing.measure import measure
+from bullswarm_core.routing.quarantine import Quarantine
 from bullswarm_core.values import dataclass
 
 PoolState = Literal[
-    "ready", "disabled", "unavailable", "billing-gated", "near-5h-limit", "burst-gated", "expiring-soon"
+    "ready", "disabled", "unavailable", "billing-gated", "quarantined", "near-5h-limit", "burst-gated", "expiring-soon"
 ]
 _SPEND_NAMES: Mapping[str, WindowKind] = {"fiveHour": "5h", "daily": "daily", "weekly": "weekly", "monthly": "monthly"}
 _NO_CONTEXT = RoutingContext()
@@ -38,7 +39,7 @@ class PoolOverview:
     window that keeps it out longest.
 
     ``free_models`` maps each tier with a free model to that model (None: the CLI's default). ``model_limits`` are the windows
-    that hold one model alone.
+    that hold one model alone. ``quarantine`` is the one in force, under a routing policy that honours quarantines.
     """
 
     pool: Pool
@@ -49,6 +50,7 @@ class PoolOverview:
     spent: Window | None
     free_models: Mapping[Effort, str | None]
     model_limits: tuple[Window, ...] = ()
+    quarantine: Quarantine | None = None
 
     @property
     def lanes(self) -> tuple[Lane, ...]:
@@ -103,7 +105,8 @@ class PoolOverview:
             "urgencyState": row.urgency_state,
             "nearFiveHourLimit": row.near_five_hour_limit,
             "spentWindow": self.spent.kind if self.spent else None,
-            "backAt": iso(self.spent.resets_at) if self.spent else None,
+            "backAt": iso(_back_at(self.spent, self.quarantine)),
+            "quarantine": _quarantine_document(self.quarantine),
             "meterSnapshot": _snapshot(pool.windows, self.now),
             "meterReadBy": pool.meter_read_by,
             "meterError": pool.meter_error,
@@ -117,16 +120,19 @@ def overview(pool: Pool, *, now: datetime, context: RoutingContext = _NO_CONTEXT
     penalty, reserve = context.inflight_penalty_pct, context.reserves.get(pool.id, 0.0)
     row = measure(pool, Rung(), current, now=now, candidate_minutes=None, penalty=penalty, reserve_pct=reserve)
     used_up = spent_window(current.values(), now)
+    quarantine = context.quarantines.get(pool.id)
+    quarantine = quarantine if quarantine is not None and quarantine.until > now else None
     free = {tier: rung.model for tier, rung in pool.tiers.items() if rung.free}
     return PoolOverview(
         pool=pool,
         now=now,
         row=row,
-        state=_state(pool, row, used_up),
+        state=_state(pool, row, used_up, quarantine),
         pacing=pacing_window(current, pool.pacing),
         spent=used_up,
         free_models=free,
         model_limits=_model_limits(current),
+        quarantine=quarantine,
     )
 
 
@@ -135,13 +141,28 @@ def _model_limits(current: Readings) -> tuple[Window, ...]:
     return tuple(sorted(scoped, key=lambda window: (window.scope or "", window.kind)))
 
 
-def _state(pool: Pool, row: Candidate, used_up: Window | None) -> PoolState:
+def _back_at(used_up: Window | None, quarantine: Quarantine | None) -> datetime | None:
+    """When the pool is open again; None when nothing closes it, or nobody knows."""
+    if used_up is None or quarantine is None:
+        return quarantine.until if quarantine else used_up.resets_at if used_up else None
+    return None if used_up.resets_at is None else max(used_up.resets_at, quarantine.until)
+
+
+def _quarantine_document(quarantine: Quarantine | None) -> dict[str, Any] | None:
+    if quarantine is None:
+        return None
+    return {"kind": quarantine.kind, "until": iso(quarantine.until), "why": quarantine.why}
+
+
+def _state(pool: Pool, row: Candidate, used_up: Window | None, quarantine: Quarantine | None) -> PoolState:
     if not pool.enabled:
         return "disabled"
     if pool.unavailable is not None:
         return "unavailable"
     if billing_held(pool):
         return "billing-gated"
+    if quarantine is not None:
+        return "quarantined"
     if used_up is not None:
         return "burst-gated"
     if row.expiring_soon:

@@ -1,4 +1,4 @@
-"""`bullswarm pools`: every pool with its meter, pace and load; `pools label` names one, `pools history` draws one."""
+"""`bullswarm pools`: every pool with its meter, pace and load; `pools label|history|resume` is about one of them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from bullswarm_core.home import Home
 from bullswarm_core.labels import Labels
 from bullswarm_core.ledger import entries, inflight_by_pool
 from bullswarm_core.pools import Inflight
+from bullswarm_core.quarantines import quarantines_of
 from bullswarm_core.quota.learned import Rates, learned_rates
 from bullswarm_core.quota.supposed import parse_meters
 from bullswarm_core.routing.overview import PoolOverview, overview
+from bullswarm_core.routing.quarantine import Quarantine
 from bullswarm_core.settings import Settings
 from bullswarm_core.values import dataclass
 from bullswarm_core.wire import iso, to_wire
@@ -67,6 +69,10 @@ def run(arguments: list[str], context: CommandContext) -> int:
         from bullswarm_server.cli import pools_history
 
         return pools_history.run(arguments[1:], context)
+    if arguments[:1] == ["resume"]:
+        from bullswarm_server.cli import pools_resume
+
+        return pools_resume.run(arguments[1:], context)
     options = _options(arguments)
     if options.watch is not None:
         from bullswarm_server.cli.pools_watch import follow
@@ -92,12 +98,12 @@ def look(options: Options, context: CommandContext) -> Look:
     )
     now = datetime.now(UTC)
     supposed = parse_meters(options.meter, now=now)
-    inflight, rates = work_now(context.home, registry.profiles, now=now)
+    inflight, rates, quarantines = work_now(context.home, registry.profiles, settings, now=now)
     pools = current_pools(
         context.home, registry.profiles, settings, now=now, labels=labels, inflight=inflight, rates=rates
     )
     pools = with_supposed_meters(pools, supposed, labels=labels)
-    routing = routing_context(settings)
+    routing = routing_context(settings, quarantines=quarantines)
     return Look(tuple(overview(pool, now=now, context=routing) for pool in pools), registry, now, renewed)
 
 
@@ -123,19 +129,20 @@ def load_registry(context: CommandContext) -> Registry:
 
 
 def work_now(
-    home: Home, profiles: Sequence[PoolProfile], *, now: datetime
-) -> tuple[dict[str, tuple[Inflight, ...]], dict[str, Rates]]:
-    """Return what is in flight on each pool, across every process, and what a minute of work spends of its windows.
+    home: Home, profiles: Sequence[PoolProfile], settings: Settings, *, now: datetime
+) -> tuple[dict[str, tuple[Inflight, ...]], dict[str, Rates], dict[str, Quarantine]]:
+    """Return by pool what is in flight, across every process, what a minute of work spends, and what is quarantined.
 
     The ledger is left as it is; rates that had to be fitted anew are kept for the next time.
     """
     connection = open_database(home, readonly=True)
     if connection is None:
-        return {}, {}
+        return {}, {}, {}
     try:
         inflight = inflight_by_pool(entries(connection, now=now))
         pool_ids = [profile.id for profile in profiles]
-        return inflight, learned_rates(home, pool_ids, connection, inflight=inflight, write_cache=True)
+        rates = learned_rates(home, pool_ids, connection, inflight=inflight, write_cache=True)
+        return inflight, rates, quarantines_of(settings, connection, now=now)
     finally:
         connection.close()
 
@@ -194,7 +201,8 @@ def _parser() -> ArgumentParser:
         description="One line per pool: the meter it is paced from, its surplus, load, 5-hour window and state. On a"
         " terminal with bars, whose mark is the window's clock; elsewhere with every number.",
         epilog="bullswarm pools label <pool> <label> | --list | <pool> --clear: what people see instead of an id."
-        " bullswarm pools history <pool> [--svg FILE]: its use against its pace.",
+        " bullswarm pools history <pool> [--svg FILE]: its use against its pace."
+        " bullswarm pools resume <pool>: end its quarantine.",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document (bullswarm.pools.v1)")
     parser.add_argument(

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from bullswarm_core.connector import NO_REASONING, SANDBOXES
 from bullswarm_core.pools import EFFORTS
-from bullswarm_core.settings import QUOTA_WINDOWS
+from bullswarm_core.routing.policies import POLICY_NAMES
+from bullswarm_core.settings import DEFAULT_POLICY, QUOTA_WINDOWS
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 
@@ -137,6 +138,10 @@ def _add_reasoning_verbs(verbs: Verbs) -> None:
 
 
 def _add_whole_verbs(verbs: Verbs) -> None:
+    verb = _verb(
+        verbs, "set-policy", "policy:set_policy", "the rules by which a pool is picked among those that can take a task"
+    )
+    verb.add_argument("policy", choices=POLICY_NAMES, help=f"default: {DEFAULT_POLICY}")
     verb = _verb(verbs, "configure", "configure:configure", "many decisions from one document, all of them or none")
     source = verb.add_mutually_exclusive_group(required=True)
     source.add_argument("--file", metavar="FILE", help="a document like that of `show --json`; - reads standard input")

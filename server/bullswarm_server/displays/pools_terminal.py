@@ -58,12 +58,17 @@ def pool_table(overviews: Sequence[PoolOverview], terminal: Terminal) -> list[st
 
 
 def permission_notes(overviews: Sequence[PoolOverview]) -> list[str]:
-    """What to type for each pool that only waits for the person's word."""
-    return [
-        f"{one_line(item.pool.shown_name)} is paid by API key and not used before you allow it · {grant_command(item.pool.id)}"
-        for item in overviews
-        if item.state == "billing-gated"
-    ]
+    """What to type for each pool that only waits for the person's word, or that a word of theirs opens before its time."""
+    return [note for item in overviews if (note := _permission_note(item)) is not None]
+
+
+def _permission_note(item: PoolOverview) -> str | None:
+    name = one_line(item.pool.shown_name)
+    if item.quarantine is not None:
+        return f"{name} is quarantined ({one_line(item.quarantine.why)}) · bullswarm pools resume {item.pool.id}"
+    if item.state == "billing-gated":
+        return f"{name} is paid by API key and not used before you allow it · {grant_command(item.pool.id)}"
+    return None
 
 
 def layout_for(width: int, *, longest: int) -> Layout:
@@ -235,6 +240,8 @@ def state_of(item: PoolOverview, style: Style) -> tuple[str, Paint]:
         return f"unavailable: {one_line(item.pool.unavailable or '')}", style.bad
     if item.state == "billing-gated":
         return "key not allowed", style.warn
+    if item.quarantine is not None:
+        return f"quarantined {duration((item.quarantine.until - item.now) / MINUTE)}", style.bad
     if item.spent is not None:
         # The pacing window's reset has a column of its own.
         left = "" if item.spent is item.pacing else limit_left(item)

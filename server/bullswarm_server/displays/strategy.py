@@ -10,7 +10,7 @@ from bullswarm_core.labels import Labels
 from bullswarm_core.pools import EFFORTS, Effort
 from bullswarm_core.quota.plan_models import PlanRefusal, PlanRefusals
 from bullswarm_core.reasoning import Layer, Level, level_of
-from bullswarm_core.settings import DEFAULT_POLICY, ReasoningLayers, RungChoice, Settings, Subscription
+from bullswarm_core.settings import ReasoningLayers, RungChoice, Settings, Subscription
 from bullswarm_core.settings_values import NOTHING
 from bullswarm_core.wire import iso
 from bullswarm_server.displays.text import one_line
@@ -118,16 +118,24 @@ def lines(
 
 
 def _limits(settings: Settings) -> list[str]:
-    policy = "the pool with the most quota that would expire unused comes first"
     penalty = "points of surplus that each attempt in flight costs a pool whose own rate isn't known"
     depth = "workers may start workers, this many deep"
     total = "workers that may be started under one task, all its workers' workers included"
     return [
-        f"policy {settings.routing_policy}" + (f": {policy}" if settings.routing_policy == DEFAULT_POLICY else ""),
+        f"policy {settings.routing_policy}: {_policy_words(settings.routing_policy)}",
         f"inflight-penalty {settings.inflight_penalty_pct:g}: {penalty}",
         f"depth-limit {settings.depth_limit}: {depth}",
         f"total-limit {settings.total_limit}: {total}",
     ]
+
+
+def _policy_words(name: str) -> str:
+    """What a policy does, and of one that there isn't, how to choose one."""
+    from bullswarm_core.routing.policies import POLICY_NAMES, policy_named
+
+    if name in POLICY_NAMES:
+        return policy_named(name).summary
+    return f"there is no such policy, so that nothing can be picked · bullswarm strategy set-policy {POLICY_NAMES[0]}"
 
 
 def connector_levels(profile: PoolProfile | None) -> dict[Effort, str | None]:

@@ -38,12 +38,14 @@ class Arrangement:
 class Policy:
     """How the eligible pools are ordered, and the few rules of eligibility that the older and the newer seed differ in.
 
+    ``summary`` says in one line, for people, which pool comes first.
     ``remembers`` what happened before: it leaves a quarantined pool out and may prefer an incumbent. ``steps_drain``
     gives a draining pool to workflow steps. ``caller_keeps`` says, where nothing else is eligible, that the caller keeps
     the task.
     """
 
     arrange: Callable[[Sequence[Candidate], Request, RoutingContext], Arrangement]
+    summary: str
     remembers: bool = False
     steps_drain: bool = False
     caller_keeps: bool = False

@@ -44,4 +44,10 @@ def arrange(rows: Sequence[Candidate], request: Request, context: RoutingContext
     )
 
 
-POLICY = Policy(arrange, remembers=True, steps_drain=True, caller_keeps=True)
+POLICY = Policy(
+    arrange,
+    "the pool that did the last such work here keeps it, unless a cheaper one is 10 points further behind its pace",
+    remembers=True,
+    steps_drain=True,
+    caller_keeps=True,
+)

@@ -78,11 +78,11 @@ def group(row: Candidate) -> Group:
     return (row.near_five_hour_penalty, row.reserved, _URGENCY_RANK[row.urgency_state])
 
 
-def preference(row: Candidate) -> tuple[Group, float, float, int, str]:
-    """Behind its pace first; between equals more headroom, then less in flight."""
+def preference(row: Candidate) -> tuple[Group, float, float, int, bool, str]:
+    """Behind its pace first; between equals more headroom, then less in flight, then the fresher reading."""
     score = row.urgency if row.urgency_state == "urgent" and row.urgency is not None else row.effective_surplus
     used = row.pacing_used_pct if row.pace is None and row.pacing_used_pct is not None else 0.0
-    return (group(row), -score, used, row.inflight, row.pool)
+    return (group(row), -score, used, row.inflight, row.pacing_source == "stale", row.pool)
 
 
 def load(row: Candidate) -> tuple[int, float, float, str]:

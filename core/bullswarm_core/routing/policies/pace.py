@@ -102,4 +102,4 @@ def _used_without_pace(row: Candidate) -> float:
     return row.pacing_used_pct if row.pace is None and row.pacing_used_pct is not None else 0.0
 
 
-POLICY = Policy(arrange)
+POLICY = Policy(arrange, "the pool with the most quota that would expire unused comes first")

@@ -77,11 +77,12 @@ def pools_now(call: Call, only: str | None = None, *, force: bool = False) -> tu
     environ = call.machine.environ
     renewed = renew(call.home, shown, settings, environ=environ, labels=labels, force=force)
     now = utc_now()
-    inflight, rates = work_now(call.home, registry.profiles, now=now)
+    inflight, rates, quarantines = work_now(call.home, registry.profiles, settings, now=now)
     pools = current_pools(
         call.home, registry.profiles, settings, now=now, labels=labels, inflight=inflight, rates=rates
     )
-    rows = [overview(pool, now=now, context=routing_context(settings)) for pool in pools]
+    routing = routing_context(settings, quarantines=quarantines)
+    rows = [overview(pool, now=now, context=routing) for pool in pools]
     if only is not None:
         rows = [row for row in rows if row.pool.id == wanted]
     return pools_document(rows, registry, now=now, renewed=renewed), pool_lines(rows)
