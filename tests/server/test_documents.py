@@ -43,8 +43,8 @@ def test_a_documented_command_is_taken(command: str) -> None:
     if words[0] == "pools" and words[1:2] == ["label"]:
         words = words[1:]
     module = VERBS[words[0]][0]
-    if words[:2] == ["pools", "history"]:
-        module, words = "pools_history", words[1:]
+    if words[:2] in (["pools", "history"], ["pools", "resume"]):
+        module, words = f"pools_{words[1]}", words[1:]
     parser = importlib.import_module(f"bullswarm_server.cli.{module}")._parser()
     accepted = [action.dest for action in parser._actions]
     try:

@@ -35,7 +35,8 @@ def parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
         if verb == "mcp":
             continue
         yield from _below(verb, importlib.import_module(f"bullswarm_server.cli.{module}")._parser())
-    yield "pools history", importlib.import_module("bullswarm_server.cli.pools_history")._parser()
+    for word in ("history", "resume"):
+        yield f"pools {word}", importlib.import_module(f"bullswarm_server.cli.pools_{word}")._parser()
 
 
 def _below(name: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
