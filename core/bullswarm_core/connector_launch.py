@@ -86,7 +86,8 @@ class Launch:
     ``state_folders`` are the CLI's own files and folders (with a slash at the end), which it must be able to write when
     bullswarm confines it; ``terminal`` says by which line of its stream the keeper knows the CLI's last word.
     ``guarded`` are the person's own settings in there, with which no worker has any business. ``first_start`` is a file
-    that the CLI's first start makes; until it is there, starts of it don't overlap. ``structured_output`` None: the CLI
+    that the CLI's first start makes; until it is there, starts of it don't overlap. ``dot_env`` are the variables that the CLI
+    would take out of a ``.env`` in the folder of work, and that a project must not decide. ``structured_output`` None: the CLI
     takes no schema.
     """
 
@@ -104,6 +105,7 @@ class Launch:
     clocks: Clocks = Clocks()
     first_start: str | None = None
     guarded: tuple[str, ...] = ()
+    dot_env: tuple[str, ...] = ()
     structured_output: StructuredOutput | None = None
 
     def mode(self, lane: Lane, sandbox: Sandbox) -> Mode:
@@ -200,6 +202,7 @@ def launch_from_json(data: Mapping[str, Any]) -> Launch:
         clocks=Clocks(clocks.get("startupSec"), clocks.get("silenceSec"), clocks.get("terminalGraceSec")),
         first_start=data.get("firstStart"),
         guarded=tuple(data.get("guarded", ())),
+        dot_env=tuple(data.get("dotEnv", ())),
         structured_output=_structured_output(data.get("structuredOutput")),
     )
 

@@ -143,6 +143,7 @@ class LaunchPart(_Part):
     terminal: tuple[TerminalPart, ...] = ()
     first_start: str | None = None
     guarded: tuple[str, ...] = ()
+    dot_env: tuple[Variable, ...] = ()
     structured_output: StructuredOutputPart | None = None
     clocks: ClocksPart = ClocksPart()
 

@@ -25,6 +25,7 @@ from bullswarm_core.pools import Billing, Lane, Rung
 from bullswarm_core.reasoning import clamped
 from bullswarm_core.secrets_rule import is_secret
 from bullswarm_core.values import dataclass, field, replace
+from bullswarm_core.workers.dot_env import emptied, names_set_in
 from bullswarm_core.workers.environment import CALLER_VARIABLE, DEPTH_VARIABLE, child_environment
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def plan_launch(
         added |= launch.isolation_environment
     added = {name: words.one(value) for name, value in added.items()}
     added |= {**profile.environment, **addition.environment}
+    added = emptied(launch.dot_env, environ, removed) | added
     stream = connector.stream_table()
     return LaunchPlan(
         argv=tuple(argv),
@@ -148,6 +150,7 @@ def plan_launch(
         billing=profile.billing,
         notes=(
             *_notes(profile, rung, reasoning, mode, confined, removed),
+            *_notes_of_dot_env(cwd, added),
             *([f"the schema is not given to {connector.name}: {unstructured}"] if unstructured else ()),
             *addition.notes,
         ),
@@ -210,7 +213,7 @@ def shown_command(plan: LaunchPlan) -> str:
         if name in _NOT_SHOWN:
             continue
         value = plan.environment[name]
-        value = _HIDDEN if is_secret(name, value) else _without(value, secrets)
+        value = _HIDDEN if value and is_secret(name, value) else _without(value, secrets)
         words.append(f"{name}={shlex.quote(value)}" if value != _HIDDEN else f"{name}={_HIDDEN}")
     words += [shlex.quote(_without(word, secrets)) for word in plan.argv]
     if plan.stdin_file is not None:
@@ -316,6 +319,15 @@ def _notes(
     if mode.confinement == "bullswarm" and not confined:
         notes.append("this machine offers no way to confine a worker: the CLI's own permissions are all that holds it")
     return tuple(notes)
+
+
+def _notes_of_dot_env(cwd: str, added: Mapping[str, str]) -> tuple[str, ...]:
+    kept = names_set_in(cwd, [name for name, value in added.items() if value == ""])
+    if not kept:
+        return ()
+    return (
+        f"{', '.join(kept)} of the .env in {cwd} kept from the worker's CLI: a project decides no account or address",
+    )
 
 
 def _without(text: str, secrets: Iterable[str]) -> str:

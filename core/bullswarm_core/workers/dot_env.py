@@ -1,0 +1,41 @@
+"""A ``.env`` in the folder of work, and the CLIs that take their own settings out of it.
+
+Such a CLI would be billed by a key of the project's (bug report B72), or send the person's key where the project says.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+# No settings of a person's are longer; a file that is, is not read to its end.
+LARGEST_BYTES = 64 * 1024
+_NAME = re.compile(rb"^[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*[=:]", re.MULTILINE)
+
+
+def emptied(names: Sequence[str], environ: Mapping[str, str], removed: Sequence[str]) -> dict[str, str]:
+    """Return the ``names`` that the worker's environment would not set, each as an empty text.
+
+    A ``.env`` fills what is missing and leaves alone what is there; to the CLIs an empty variable is none.
+    """
+    return {name: "" for name in names if name not in environ or name in removed}
+
+
+def names_set_in(folder: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of ``names`` that the ``.env`` of ``folder`` sets; nothing for a file that is none or can't be read."""
+    if not names:
+        return ()
+    try:
+        # Not to wait for a pipe that somebody laid there.
+        descriptor = os.open(os.path.join(folder, ".env"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # noqa: PTH118
+    except (OSError, ValueError):
+        return ()
+    try:
+        content = os.read(descriptor, LARGEST_BYTES)
+    except OSError:
+        return ()
+    finally:
+        os.close(descriptor)
+    found = {match.decode() for match in _NAME.findall(content)}
+    return tuple(name for name in names if name in found)
