@@ -47,6 +47,8 @@ case "$p" in
 esac
 {cases}
 """
+# Where this machine can't confine a worker the verdict says so; the pages show one that can.
+_UNCONFINED = re.compile(r"note: .*\bconfine")
 _COMMANDS_OF_THE_SHELL = re.compile(r"[|<>;&`]|\$[({A-Za-z]")
 
 
@@ -79,7 +81,7 @@ class Machine(Site):
                 return self.say(*words)
         done = subprocess.run(
             ["sh", "-c", command.text], cwd=self.project, env=self.environ, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=60, check=False,
+            capture_output=True, text=True, timeout=240, check=False,
         )  # fmt: skip
         return Said(done.returncode, done.stdout, done.stderr)
 
@@ -89,7 +91,7 @@ class Machine(Site):
     def printed(self, said: Said) -> list[str]:
         """What a person sees of a command, made equal; messages of the run on standard error stand elsewhere on a page."""
         ids = self.short_ids()
-        lines = [made_equal(line, ids) for line in self.readable(said).splitlines()]
+        lines = [made_equal(line, ids) for line in self.readable(said).splitlines() if not _UNCONFINED.match(line)]
         while lines and not lines[-1]:
             lines.pop()
         return lines
@@ -134,6 +136,7 @@ def make_machine(root: Path) -> Machine:
     _sign_in(root / "home")
     _write_command(root, "bullswarm", "bullswarm_server.cli.main")
     _write_command(root, "bullswarm-hook", "bullswarm_hooks.main")
+    _executable(root / "bin" / "python3", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     _write_claude(root)
     _write_codex(root)
     _write_meters(machine.home)
