@@ -182,6 +182,10 @@ def _remove_record(connection: sqlite3.Connection, row: RunRow) -> None:
 
 
 def _remove_folder(path: Path) -> Size:
+    if path.is_symlink():
+        # The person keeps what it leads to elsewhere: the link is ours, the rest is theirs.
+        path.unlink(missing_ok=True)
+        return Size()
     if not (path / MARKER).is_file():
         return Size()
     held = size_of(path)
