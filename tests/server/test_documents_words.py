@@ -19,6 +19,7 @@ from bullswarm_core.program.json_schema import json_schema
 from bullswarm_core.settings import Settings
 from bullswarm_server.cli.main import VERBS
 from bullswarm_server.cli.workflow_arguments import MOST_CONCURRENCY, MOST_RETRIES
+from bullswarm_server.dashboard.view_help import KEYS
 from bullswarm_server.mcp.front import catalogue_file
 
 SECURITY = "SECURITY.md"
@@ -192,6 +193,21 @@ def test_every_failure_kind_is_explained(kind: str) -> None:
 @pytest.mark.parametrize("kind", get_args(NoteKind))
 def test_every_note_is_explained(kind: str) -> None:
     assert re.search(rf"^\| [^|]*`{kind}`[^|]* \| [^|]+ \|$", TEXTS["docs/troubleshooting.md"], re.M)
+
+
+def test_every_key_of_the_dashboard_stands_in_its_table() -> None:
+    page = TEXTS["docs/start.md"]
+    keys = {key for _, rows in KEYS for names, _ in rows for key in names.split()}
+    assert len(keys) > 15
+    assert [key for key in sorted(keys) if f"`{key}`" not in page] == []
+
+
+def test_every_word_of_the_mod_stands_in_its_table() -> None:
+    source = (ROOT / "claude-mod/hooks/commands.ts").read_text(encoding="utf-8")
+    words = set(re.findall(r"^    case '(\w+)':", source, re.M))
+    assert len(words) > 7
+    page = TEXTS["docs/hooks-and-mod.md"]
+    assert [word for word in sorted(words) if f"/bullswarm {word}" not in page] == []
 
 
 def anchor(title: str) -> str:
