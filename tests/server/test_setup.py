@@ -60,6 +60,13 @@ def test_only_what_is_found_is_called_found(context: CommandContext, tmp_path: P
     assert "claude-code" not in found and missing.startswith("  claude-code  claude was not found on PATH")
 
 
+def test_what_is_recorded_now_is_not_told_as_your_earlier_word(context: CommandContext) -> None:
+    assert setup.run(["--yes"], context) == 0
+    assert "(turned on)" in written(context) and "you turned it" not in written(context)
+    assert setup.run(["--yes"], context) == 0
+    assert "(you turned it on)" in written(context)
+
+
 def test_an_earlier_decision_and_unknown_keys_stay(context: CommandContext) -> None:
     context.home.ensure()
     context.home.state_file.write_text(

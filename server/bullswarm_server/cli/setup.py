@@ -26,7 +26,7 @@ def run(arguments: list[str], context: CommandContext) -> int:
     options = _parser().parse_args(arguments)
     settings = Settings.load(context.home)
     registry = load(context.home, context.environ, settings)
-    new = _undecided(registry, settings)
+    new, before = _undecided(registry, settings), settings
     agreed = options.yes or (not options.json and sys.stdin.isatty() and _agrees(registry, settings, context))
     if agreed:
         settings = update_settings(context.home, lambda document: _record(document, new))
@@ -34,7 +34,8 @@ def run(arguments: list[str], context: CommandContext) -> int:
         context.print_json(_document(registry, settings, recorded=new if agreed else [], context=context))
         return 0 if agreed else 1
     if options.yes or not sys.stdin.isatty():
-        context.print(*_lines(registry, settings, Labels.load(context.home)))
+        recorded = new if agreed else []
+        context.print(*_lines(registry, before, Labels.load(context.home), recorded))
     if agreed:
         context.print("", f"Recorded in {context.home.state_file}.", *_next_actions(registry))
         return 0
@@ -59,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _agrees(registry: Registry, settings: Settings, context: CommandContext) -> bool:
-    context.print(*_lines(registry, settings, Labels.load(context.home)))
+    context.print(*_lines(registry, settings, Labels.load(context.home), []))
     context.out.write("\nRecord this? [Y/n] ")
     context.out.flush()
     answer = sys.stdin.readline()
@@ -73,17 +74,19 @@ def _record(document: Document, new: list[str]) -> None:
         pools.setdefault(pool_id, {}).setdefault("enabled", True)
 
 
-def _lines(registry: Registry, settings: Settings, labels: Labels) -> list[str]:
+def _lines(registry: Registry, settings: Settings, labels: Labels, recorded: list[str]) -> list[str]:
     real = [profile for profile in registry.profiles if not profile.connector.last_resort]
     found = [profile for profile in real if profile.binary is not None]
-    lines = _table("Found:", found, settings, labels) or ["No agent CLI was found on PATH."]
+    lines = _table("Found:", found, settings, labels, recorded) or ["No agent CLI was found on PATH."]
     missing = [profile for profile in real if profile.binary is None]
-    lines += _table("Not found:", missing, settings, labels)
+    lines += _table("Not found:", missing, settings, labels, recorded)
     problems = [f"  {problem.name}: {one_line(problem.message)}" for problem in registry.problems]
     return lines + (["Problems:", *problems] if problems else [])
 
 
-def _table(title: str, profiles: list[PoolProfile], settings: Settings, labels: Labels) -> list[str]:
+def _table(
+    title: str, profiles: list[PoolProfile], settings: Settings, labels: Labels, recorded: list[str]
+) -> list[str]:
     names = [labels.shown(profile.id) for profile in profiles]
     width = max((len(name) for name in names), default=0)
     lines = [title] if profiles else []
@@ -91,6 +94,8 @@ def _table(title: str, profiles: list[PoolProfile], settings: Settings, labels: 
         state = profile.why_not() or f"sign-in: {profile.signed_in_why}"
         choice = settings.pools.get(profile.id)
         decided = "" if choice is None else f" (you turned it {'on' if choice.enabled else 'off'})"
+        if profile.id in recorded:
+            decided = " (turned on)"
         lines.append(f"  {name.ljust(width)}  {one_line(state)}{decided}")
     return lines
 
