@@ -134,6 +134,9 @@ def by_digit(session: Terminal, digit: str, wanted: str) -> None:
     the row has only just appeared.
     """
     for _ in range(TRIES):
+        # The press before may have counted late, and the digit would then press a row of the pane.
+        if re.search(wanted, session.screen()):
+            return
         session.press(digit)
         with contextlib.suppress(AssertionError):
             session.wait(wanted, seconds=TRY_SEC)
