@@ -19,6 +19,12 @@ VERSION = 1
 _COMMAND = "bullswarm "
 _ENDS_OF_COMMAND = "·)`\n"
 
+# Default-ignorable characters that are neither format nor control: fillers, joiners and selectors of variants; and the blank
+# pattern of Braille.
+_IGNORABLE = (
+    (0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2800, 0x2800), (0x3164, 0x3164),
+    (0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xE0000, 0xE0FFF),
+)  # fmt: skip
 _POOLS_FILE = "pools.json"
 
 WhyNoPool = Callable[[str], str | None]
@@ -148,9 +154,11 @@ def set_label(
 ) -> str:
     """Give the pool ``name`` (id or label) the label, and return its id.
 
-    Raises UnknownNameError for a name that is no pool, and UsageError for a label that is
-    empty, has a space or a comma, or is taken.
+    Raises UnknownNameError for a name that is no pool, and UsageError for a label that is empty, has a space, a comma or a
+    character without a shape, or is taken: by another pool's id or label, or by one that differs in case or width alone.
     """
+    if unseen := next((letter for letter in label if _is_unseen(letter)), None):
+        raise UsageError(f"pool label {label!a} has a character that nobody sees: U+{ord(unseen):04X}")
     if not label or not label.isprintable() or any(letter.isspace() for letter in label):
         raise UsageError("pool label must be non-empty and contain no spaces")
     if "," in label:
@@ -163,11 +171,38 @@ def set_label(
         pool_id = Labels(labels).resolve(name, pool_ids, why_no_pool=why_no_pool)
         if label in pool_ids and label != pool_id:
             raise UsageError(f'pool label "{label}" is another pool\'s id')
+        _refuse_twin(label, pool_id, pool_ids, labels)
         for other, taken in sorted(labels.items()):
             if taken == label and other != pool_id:
                 raise UsageError(f'pool label "{label}" is already used by {other}')
         _write(home, document, {**labels, pool_id: label})
     return pool_id
+
+
+def _refuse_twin(label: str, pool_id: str, pool_ids: Collection[str], labels: Mapping[str, str]) -> None:
+    """Raise UsageError for a label that looks like another pool's name: the same but for case, width or ligatures (NFKC).
+
+    Letters of two scripts that only look alike are not told apart: no rule without a table of them is sound.
+    """
+    for taken, is_label in (*((each, False) for each in pool_ids), *((each, True) for each in labels.values())):
+        owner = next((pool for pool, each in labels.items() if each == taken), taken) if is_label else taken
+        if owner != pool_id and taken != label and _look(taken) == _look(label):
+            raise UsageError(
+                f'pool label "{label}" looks like {taken}, the name of another pool', hint="choose another one"
+            )
+
+
+def _look(name: str) -> str:
+    from unicodedata import normalize
+
+    return normalize("NFKC", normalize("NFKC", name.casefold()).casefold())
+
+
+def _is_unseen(letter: str) -> bool:
+    """Tell whether a character has no shape of its own (Unicode: format characters and the other default-ignorable ones)."""
+    from unicodedata import category
+
+    return category(letter) in ("Cf", "Zl", "Zp") or any(first <= ord(letter) <= last for first, last in _IGNORABLE)
 
 
 def clear_label(

@@ -58,6 +58,32 @@ def test_a_refused_label_changes_nothing_and_says_why(home: Home, name: str, lab
     assert Labels.load(home).items() == [("grok", "g")]
 
 
+@pytest.mark.parametrize(
+    "unseen",
+    "\u200b\u200c\u200d\u200e\u202e\u2066\u2069\u061c\ufeff\u00ad\u2028\u2060\ufe0f\u3164\u034f\u2800\U000e0041",
+)
+def test_a_label_with_a_character_that_nobody_sees_is_refused(home: Home, unseen: str) -> None:
+    for label in (f"gr{unseen}ok", unseen, f"{unseen}grok", f"grok{unseen}"):
+        with pytest.raises(UsageError, match="nobody sees: U\\+"):
+            set_label(home, "codex", label, POOLS)
+    assert not home.labels_file.exists()
+
+
+@pytest.mark.parametrize("label", ["Grok", "GROK", "ｇｒｏｋ", "ⓖrok", "night", "NIGHT", "ﬁne", "FINE"])
+def test_a_label_that_looks_like_another_pools_name_is_refused(home: Home, label: str) -> None:
+    set_label(home, "claude-code", "Night", POOLS)
+    set_label(home, "claude-code:acme", "fine", POOLS)
+    with pytest.raises(UsageError, match=r"looks like (grok|Night|fine), the name of another pool"):
+        set_label(home, "codex", label, POOLS)
+    assert Labels.load(home).of("codex") is None
+
+
+def test_a_label_may_differ_from_its_own_pools_names_as_it_likes(home: Home) -> None:
+    for label in ("Codex", "CODEX", "ｃodex", "codex", "Кодекс", "日本", "é"):
+        set_label(home, "codex", label, POOLS)
+        assert Labels.load(home).shown("codex") == label
+
+
 def test_a_pool_may_be_given_its_label_again_or_a_new_one_by_label(home: Home) -> None:
     set_label(home, "grok", "g", POOLS)
     assert set_label(home, "grok", "g", POOLS) == "grok"
