@@ -191,6 +191,17 @@ def test_a_place_for_the_svg_that_is_no_file_is_refused(
 ) -> None:
     a_week(context.home, now)
     os.mkfifo(tmp_path / "pipe")
+    kept = tmp_path / "kept.svg"
+    kept.write_text("old")
+    for name, target in (
+        ("link.svg", kept),
+        ("dangling.svg", tmp_path / "new.svg"),
+        ("loop.svg", tmp_path / "loop.svg"),
+    ):
+        (tmp_path / name).symlink_to(target)
+        with pytest.raises(UsageError, match=f"{name} is a link"):
+            ask("codex", "--svg", str(tmp_path / name))
+    assert kept.read_text() == "old" and not (tmp_path / "new.svg").exists() and (tmp_path / "link.svg").is_symlink()
     for place in (tmp_path, tmp_path / "nowhere" / "use.svg", tmp_path / "pipe"):
         with pytest.raises(UsageError, match="is no file in a folder that exists"):
             ask("codex", "--svg", str(place))

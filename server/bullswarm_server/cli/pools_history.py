@@ -163,6 +163,11 @@ def _write_svg(file: str, trace: Trace, subject: _Subject, context: CommandConte
         context.out.write(drawing)
         return
     path = Path(file).expanduser()
+    if path.is_symlink():
+        raise UsageError(
+            f"--svg {file} is a link, and what it leads to would be replaced",
+            hint="name the file itself, or remove the link",
+        )
     # A device or a pipe would be replaced by a file.
     if not path.parent.is_dir() or (path.exists() and not path.is_file()):
         raise UsageError(
