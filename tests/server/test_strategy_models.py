@@ -12,14 +12,15 @@ from tests.server.strategy_site import StrategySite, strategy_site
 from bullswarm_core.assemble import current_pools, routing_context
 from bullswarm_core.errors import UsageError
 from bullswarm_core.home import write_json
-from bullswarm_core.labels import set_label
+from bullswarm_core.labels import Labels, set_label
 from bullswarm_core.pools import Effort
 from bullswarm_core.quota.plan_models import load_plan_refusals, note_plan_refusal
 from bullswarm_core.routing import Decision, Request, decide
-from bullswarm_core.settings import RungChoice, Subscription
+from bullswarm_core.settings import RungChoice, Settings, Subscription
 from bullswarm_providers.registry import load
 from bullswarm_server.cli import strategy
 from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.displays.strategy import lines
 
 NOW = datetime(2026, 3, 1, 10, tzinfo=UTC)
 
@@ -180,10 +181,27 @@ def test_a_plan_of_another_name_may_include_other_models(site: StrategySite) -> 
     site("set-subscription", "codex", "--plan", "plus", "--reserve", "10")
     assert "gpt" in load_plan_refusals(site.home)["codex"]
     text = site("set-subscription", "codex", "--plan", "pro")
-    assert "subscription codex plan=pro window=unknown resets=unknown reserve=10%\n" in text
+    assert "subscription codex plan=pro window=weekly (its connector's) resets=unknown reserve=10%\n" in text
     assert "codex may run again what its former plan lacked: gpt" in site.said
     assert load_plan_refusals(site.home) == {}
     assert site.settings().subscriptions["codex"] == Subscription(plan="pro", reserve_pct=10)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["--quota-window", "monthly"], "window=monthly resets"),
+        (["--quota-window", "unknown", "--plan", "pro"], "window=weekly (its connector's) resets"),
+    ],
+)
+def test_the_window_in_force_is_shown_with_who_named_it(site: StrategySite, words: list[str], shown: str) -> None:
+    assert shown in site("set-subscription", "codex", *words) and shown in site("show")
+
+
+def test_a_window_of_a_pool_that_is_gone_is_unknown() -> None:
+    settings = Settings(subscriptions={"codex": Subscription(plan="pro")})
+    (line, *_) = lines(settings, Labels(), {})
+    assert line == "subscription codex plan=pro window=unknown (the pool is not on this machine) resets=unknown"
 
 
 def test_a_reserve_reaches_routing(site: StrategySite) -> None:

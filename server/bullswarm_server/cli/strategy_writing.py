@@ -37,7 +37,8 @@ def show_settings(settings: Settings, options: Options, context: CommandContext)
     if options.json:
         context.print_json(document(settings, refusals))
     else:
-        profiles = {profile.id: profile for profile in registry(context).profiles} if settings.rungs else {}
+        asked = bool(settings.rungs or settings.subscriptions)
+        profiles = {profile.id: profile for profile in registry(context).profiles} if asked else {}
         context.print(*lines(settings, Labels.load(context.home), profiles, refusals))
 
 

@@ -9,6 +9,7 @@ from bullswarm_core.connector import NO_REASONING, PoolProfile
 from bullswarm_core.labels import Labels
 from bullswarm_core.pools import EFFORTS, Effort
 from bullswarm_core.quota.plan_models import PlanRefusal, PlanRefusals
+from bullswarm_core.quota.windows import PACING_KINDS
 from bullswarm_core.reasoning import Layer, Level, level_of
 from bullswarm_core.settings import ReasoningLayers, RungChoice, Settings, Subscription
 from bullswarm_core.settings_values import NOTHING
@@ -85,7 +86,8 @@ def lines(
 ) -> list[str]:
     """Return the decisions as lines for people, in the order in which routing asks for them.
 
-    ``profiles`` are the pools of this machine by id: where a rung names no reasoning level, theirs is in force.
+    ``profiles`` are the pools of this machine by id: where a rung names no reasoning level, or a subscription no
+    window, theirs is in force.
     """
     found = []
     for pool_id, choice in sorted(settings.pools.items()):
@@ -102,7 +104,7 @@ def lines(
     for tier, assigned in settings.assignments.items():
         found.append(f"assigned {tier}: {labels.shown(assigned.pool)} {assigned.model or ''}".rstrip())
     for pool_id, plan in sorted(settings.subscriptions.items()):
-        found.append(f"subscription {labels.shown(pool_id)} {_subscription_words(plan)}")
+        found.append(f"subscription {labels.shown(pool_id)} {_subscription_words(plan, profiles.get(pool_id))}")
     found += _reasoning_lines(settings.reasoning, labels)
     found += [f"excluded model {model}" for model in sorted(settings.excluded_models)]
     for pool_id, models in sorted(settings.disabled_models.items()):
@@ -184,11 +186,22 @@ def _plain(levels: Mapping[str, Mapping[Effort, str]]) -> dict[str, dict[Effort,
     return {name: dict(entry) for name, entry in levels.items()}
 
 
-def _subscription_words(plan: Subscription) -> str:
+def _subscription_words(plan: Subscription, profile: PoolProfile | None) -> str:
     name = f"plan={plan.plan} " if plan.plan else ""
     reset = iso(plan.resets_at) if plan.resets_at else "unknown"
     reserve = f" reserve={plan.reserve_pct:g}%" if plan.reserve_pct else ""
-    return f"{name}window={plan.quota_window or 'unknown'} resets={reset}{reserve}"
+    return f"{name}window={_window_words(plan, profile)} resets={reset}{reserve}"
+
+
+def _window_words(plan: Subscription, profile: PoolProfile | None) -> str:
+    """Say which window paces the pool and who named it; where nobody did, the first of these that is read does."""
+    if plan.quota_window:
+        return plan.quota_window
+    if profile is None:
+        return "unknown (the pool is not on this machine)"
+    if profile.connector.quota_window:
+        return f"{profile.connector.quota_window} (its connector's)"
+    return f"{'/'.join(PACING_KINDS)} (the first that is read)"
 
 
 def _rung_document(choice: RungChoice) -> dict[str, Any]:
