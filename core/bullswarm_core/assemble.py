@@ -197,6 +197,7 @@ def _pool(
         meter_error=reading.told_trouble,
         meter_hold_until=reading.held_until(now),
         meter_read_by=reading.read_by,
+        meter_under_way=reading.under_way and connector.meter.type != "none",
         plan=(subscription.plan if subscription else None) or reading.plan,
         billing=profile.billing,
         overage=reading.overage,

@@ -141,8 +141,8 @@ class Pool:
     ``refused_models`` says why a model may not be run here, whatever names it. ``unavailable`` says why the pool
     cannot be used at all; None means that it can. ``last_resort`` marks the embedded worker: used only when named or
     when no other pool is left. ``meter_error`` and ``meter_hold_until`` tell why a reading is stale and when the meter
-    may be asked again, ``meter_read_by`` which source told it and ``plan`` the name of the plan; they are shown and
-    never judged.
+    may be asked again, ``meter_read_by`` which source told it, ``meter_under_way`` that the first one is being read, and
+    ``plan`` the name of the plan; they are shown and never judged.
 
     ``billing`` tells how work is paid, and ``overage`` True that work beyond what is included would be billed (None:
     nobody knows); what is paid apart is used only with ``billing_granted``, which only the person sets.
@@ -170,6 +170,7 @@ class Pool:
     meter_error: str | None = None
     meter_hold_until: datetime | None = None
     meter_read_by: str | None = None
+    meter_under_way: bool = False
     plan: str | None = None
     billing: Billing = "unknown"
     overage: bool | None = None

@@ -8,15 +8,16 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
 from bullswarm_core.errors import BullswarmError
-from bullswarm_core.home import PRIVATE_FILE, Home, file_name_of, make_folder
+from bullswarm_core.home import PRIVATE_FILE, Home, make_folder
 from bullswarm_core.labels import Labels
 from bullswarm_core.quota.due import VARIABLE, is_due, mode_of, why_not_read
+from bullswarm_core.quota.lease import started_file
 from bullswarm_core.quota.readings import load_reading
 from bullswarm_core.settings import Settings
 
@@ -101,7 +102,7 @@ def claim(home: Home, pool_id: str) -> bool:
 
     Only a saving: were two to start it, the vendor would still be asked once.
     """
-    path = home.meters_dir / "locks" / f"{file_name_of(pool_id)}.started"
+    path = started_file(home, pool_id)
     try:
         make_folder(path.parent)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, PRIVATE_FILE))
@@ -127,6 +128,8 @@ def read_now(
         return []
     import tempfile
 
+    for pool in pools:
+        claim(home, pool)  # others see that it is being read, and start no reading of their own
     try:
         # A file and no pipe: whoever reads on must not depend on whether somebody still listens.
         with tempfile.TemporaryFile() as report:
@@ -203,10 +206,12 @@ def renew(
     environ: Mapping[str, str],
     labels: Labels,
     force: bool = False,
+    tell: Callable[[str], object] | None = None,
 ) -> tuple[Outcome, ...]:
     """Have the readings that are old renewed for a list of pools; with ``force`` all, and return what came of each.
 
-    Without ``force`` it takes a second at most and returns nothing. Raises BullswarmError when a forced reading can't start.
+    ``tell`` is told in one line which meters are waited for. Without ``force`` it takes a second at most and returns nothing.
+    Raises BullswarmError when a forced reading can't start.
     """
     if not force:
         bring_up_to_date(home, profiles, settings, environ=environ)
@@ -216,6 +221,10 @@ def renew(
         off = mode_of(environ) == "off"
         why = f"{VARIABLE} turns meters off" if off else "no pool that is on and signed in has a meter that can be read"
         return ({"pool": None, "poolLabel": None, "step": "off", "why": why, "hint": None, "retryAt": None},)
+    if tell is not None:
+        from bullswarm_core.fast.text import one_line
+
+        tell(one_line(f"reading {', '.join(map(labels.shown, readable))} …"))
     outcomes = read_now(home, readable, environ=environ)
     return tuple({"pool": None, "poolLabel": labels.of(outcome["pool"]), **outcome} for outcome in outcomes)
 

@@ -31,6 +31,11 @@ def meter_lock(home: Home, pool_id: str) -> AbstractContextManager[None]:
     return file_lock(home.meters_dir / "locks" / f"{file_name_of(pool_id)}.lock", timeout_sec=_METER_PATIENCE_SEC)
 
 
+def started_file(home: Home, pool_id: str) -> Path:
+    """The mark of whoever started to read a pool's meter: when that was is its time of change."""
+    return home.meters_dir / "locks" / f"{file_name_of(pool_id)}.started"
+
+
 def identity_of(profile: PoolProfile) -> str:
     """Name the account behind a pool, for a file: pools with one account share one lease.
 

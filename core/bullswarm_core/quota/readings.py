@@ -18,6 +18,7 @@ from bullswarm_core.home import Home, read_json, write_json
 from bullswarm_core.pools import WINDOW_KINDS, ResetSource, Window, WindowKind, WindowSource
 from bullswarm_core.quota.holds import load_hold
 from bullswarm_core.quota.ladder import CLOCK_TOLERANCE, FRESH, STALE, Hold, is_held, is_young
+from bullswarm_core.quota.lease import started_file
 from bullswarm_core.values import dataclass, replace
 from bullswarm_core.wire import iso, parse_iso
 
@@ -25,6 +26,8 @@ SCHEMA_VERSION = "bullswarm.meter.v1"
 REFUSED_PCT = 100.0
 # Reference: a window this full is the one that a usage limit speaks of, when the notice names none.
 QUOTA_METER_SPENT_PCT = 95.0
+LONGEST_READING = timedelta(seconds=60)
+"""A process that reads meters ends itself after so long (``bullswarm_server.meters``)."""
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _LENGTHS: tuple[tuple[WindowKind, timedelta], ...] = (
     ("5h", timedelta(hours=5)),
@@ -74,6 +77,7 @@ class Reading:
     that work beyond the included quota would be billed, ``billing`` how the sign-in was paid whose windows these are
     (``subscription`` or ``api-key``). ``hold`` is the last attempt to read the meter, if it failed. A
     ``refusal`` stands among the windows, too, as newer than all of them: who stores a reading that refutes it takes it out.
+    ``under_way`` says that there is no reading yet and the first one was started a short while ago.
     """
 
     captured_at: datetime | None = None
@@ -86,6 +90,7 @@ class Reading:
     billing: str | None = None
     hold: Hold | None = None
     refusal: Refusal | None = None
+    under_way: bool = False
 
     @property
     def trouble(self) -> str | None:
@@ -125,6 +130,8 @@ def load_reading(home: Home, pool_id: str, *, now: datetime) -> Reading:
     except StateError as error:
         reading = Reading(problem=error.message)
     hold, trouble = load_hold(home, pool_id)
+    if hold is None and reading == Reading():
+        return Reading(problem=trouble, under_way=_was_started(home, pool_id, now))
     if hold is not None:
         windows = tuple(_after_failure(window, hold, now) for window in reading.windows)
         reading = replace(reading, windows=windows, hold=hold)
@@ -133,6 +140,14 @@ def load_reading(home: Home, pool_id: str, *, now: datetime) -> Reading:
         if trouble
         else reading
     )
+
+
+def _was_started(home: Home, pool_id: str, now: datetime) -> bool:
+    try:
+        at = started_file(home, pool_id).stat().st_mtime
+    except OSError:
+        return False
+    return timedelta() <= now - datetime.fromtimestamp(at, UTC) < LONGEST_READING
 
 
 def _after_failure(window: Window, hold: Hold, now: datetime) -> Window:

@@ -94,7 +94,14 @@ def look(options: Options, context: CommandContext) -> Look:
     settings = Settings.load(context.home)
     labels = Labels.load(context.home)
     renewed = renew(
-        context.home, registry.profiles, settings, environ=context.environ, labels=labels, force=options.force
+        context.home,
+        registry.profiles,
+        settings,
+        environ=context.environ,
+        labels=labels,
+        force=options.force,
+        # A screen that is drawn in place has no line for it.
+        tell=context.note if context.err.isatty() and options.watch is None else None,
     )
     now = datetime.now(UTC)
     supposed = parse_meters(options.meter, now=now)

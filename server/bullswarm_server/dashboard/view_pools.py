@@ -14,7 +14,7 @@ from bullswarm_server.cli.pools_history import summary
 from bullswarm_server.dashboard.rows import Row, RowTable, heading, text_rows
 from bullswarm_server.displays.moments import local_moment
 from bullswarm_server.displays.plot import plot_lines
-from bullswarm_server.displays.pools import rate_text, trouble_text
+from bullswarm_server.displays.pools import missing_reading, rate_text, trouble_text
 from bullswarm_server.displays.pools_terminal import bar, gauge_of, state_of
 from bullswarm_server.displays.terminal import Terminal
 from bullswarm_server.displays.text import duration, one_line
@@ -97,8 +97,7 @@ def _windows(item: PoolOverview, terminal: Terminal) -> list[Row]:
     rows = [Row(_window(window, item, terminal)) for window in readings(item.pool.windows, item.now).values()]
     if rows:
         return rows
-    said = "no reading yet" if item.pool.metered else "this CLI has no meter"
-    return [Row(terminal.style.faint(said))]
+    return [Row(terminal.style.faint(terminal.spelled(missing_reading(item))))]
 
 
 def _window(window: Window, item: PoolOverview, terminal: Terminal) -> str:

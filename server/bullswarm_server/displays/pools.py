@@ -13,6 +13,8 @@ from bullswarm_core.routing.overview import PoolOverview
 from bullswarm_core.routing.text import duration, number
 from bullswarm_server.displays.text import Style, one_line
 
+UNDER_WAY = "being read"
+"""What stands for the numbers of a pool whose first reading still runs."""
 _PLAIN = Style(colour=False)
 _MINUTE_SECONDS = 60
 
@@ -45,7 +47,8 @@ def _meter(item: PoolOverview) -> str:
     window = item.pacing
     if window is None or window.used_pct is None:
         trouble = trouble_text(item)
-        return f"unmetered [{trouble}]" if trouble else "unmetered"
+        word = UNDER_WAY.replace(" ", "-") if item.pool.meter_under_way else "unmetered"
+        return f"{word} [{trouble}]" if trouble else word
     elapsed = item.row.pacing_elapsed_pct
     clock = "?" if elapsed is None else f"{number(elapsed)}%"
     used = f"{number(window.used_pct)}%{_moved(window.used_pct, item.row.projected_pacing_pct)}"
@@ -57,6 +60,13 @@ def _source(item: PoolOverview) -> str:
     if source != "stale":
         return source
     return " · ".join(filter(None, ("stale", trouble_text(item))))
+
+
+def missing_reading(item: PoolOverview) -> str:
+    """What is said of a pool without a reading: that one runs, that none was had, or that it has no meter."""
+    if item.pool.meter_under_way:
+        return f"{UNDER_WAY} …"
+    return "no reading yet" if item.pool.metered else "no meter"
 
 
 def trouble_text(item: PoolOverview) -> str:

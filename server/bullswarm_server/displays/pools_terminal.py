@@ -16,7 +16,15 @@ from bullswarm_core.routing.billing import grant_command
 from bullswarm_core.routing.overview import PoolOverview
 from bullswarm_core.values import dataclass
 from bullswarm_server.displays.moments import local_moment
-from bullswarm_server.displays.pools import age_minutes, closed_for, is_spent_model, limit_left, model_of, trouble_text
+from bullswarm_server.displays.pools import (
+    age_minutes,
+    closed_for,
+    is_spent_model,
+    limit_left,
+    missing_reading,
+    model_of,
+    trouble_text,
+)
 from bullswarm_server.displays.terminal import Terminal, cells
 from bullswarm_server.displays.text import Style, duration, number, one_line
 
@@ -99,7 +107,7 @@ def _line(name: str, item: PoolOverview, layout: Layout, terminal: Terminal) -> 
     taken = layout.name + 1 + layout.middle + 1
     gauge = gauge_of(item)
     if gauge is None:
-        missing = trouble_text(item) or ("no reading yet" if item.pool.metered else "no meter")
+        missing = trouble_text(item) or missing_reading(item)
         columns.append(style.faint(terminal.padded(missing, layout.middle)))
     else:
         columns += _measured(item, gauge, layout, terminal)
