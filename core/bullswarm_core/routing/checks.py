@@ -48,7 +48,8 @@ def judge(request: Request, pools: Sequence[Pool], *, now: datetime, context: Ro
 
     A pool that a limit or a failed probe holds is still there: it returns, so that no stand-in answers in its place;
     nor does one answer for a pool that waits for one word of the person, or that the task's own filters left out: a
-    retry elsewhere, or a review by another provider, must never come from a worker that only repeats its task.
+    retry elsewhere, or a review by another provider, must never come from a worker that only repeats its task. Where the
+    ``policy`` says that the caller keeps what nobody else can take, nobody stands in for it either.
     Raises ValueError when two pools have one id, since a pick between them would depend on the order of the list.
     """
     if len({pool.id for pool in pools}) != len(pools):
@@ -71,7 +72,8 @@ def judge(request: Request, pools: Sequence[Pool], *, now: datetime, context: Ro
             backups.append(pool)
         else:
             enter(pool)
-    held = any(entry.kind in _RETURNING for entry in excluded)
+    no_stand_in = _RETURNING | {"caller"} if policy.caller_keeps else _RETURNING
+    held = any(entry.kind in no_stand_in for entry in excluded)
     stand_in = not rows and not held
     for pool in backups:
         if stand_in:

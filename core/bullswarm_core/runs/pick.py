@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from bullswarm_core import ledger
 from bullswarm_core.assemble import current_pools, routing_context, with_supposed_meters
-from bullswarm_core.connector import PoolProfile
 from bullswarm_core.database import transaction
 from bullswarm_core.ledger import Booking
 from bullswarm_core.pools import Lane, Pool
@@ -19,6 +17,7 @@ from bullswarm_core.quota.learned import Rates, learned_rates
 from bullswarm_core.quota.supposed import SupposedMeter
 from bullswarm_core.routing import Decision, decide
 from bullswarm_core.routing.quarantine import Quarantine
+from bullswarm_core.runs.credentials import names_of_one_credential
 from bullswarm_core.runs.events import AttemptPicked, StepUnplaced
 from bullswarm_core.runs.failure_rule import NextTry
 from bullswarm_core.runs.folder import RunFolder
@@ -197,24 +196,7 @@ def _sharing_sign_in(services: Services, again: NextTry | None) -> list[str]:
     """Return the pools that share a sign-in with those that the next try must avoid for it (seed: credentialGroup)."""
     if again is None or not again.avoid_group_of:
         return []
-    profiles = tuple(services.load_profiles())
-    refused = [each for each in profiles if each.id in again.avoid_group_of]
-    return [each.id for each in profiles if any(_share_sign_in(each, one) for one in refused)]
-
-
-def _share_sign_in(one: PoolProfile, other: PoolProfile) -> bool:
-    """Tell whether two pools are of one credential group and not known to be two accounts.
-
-    Accounts are told apart by their ids, else, within one provider, by the folders that hold their sign-ins.
-    """
-    group = one.connector.credential_group
-    if group is None or group != other.connector.credential_group:
-        return False
-    if one.account and other.account:
-        return one.account == other.account
-    if one.provider_name == other.provider_name and one.config_dir and other.config_dir:
-        return os.path.realpath(one.config_dir) == os.path.realpath(other.config_dir)
-    return True
+    return names_of_one_credential(services.load_profiles(), again.avoid_group_of)
 
 
 def _probed(view: View, connection: sqlite3.Connection, state: RunState, task: Task) -> dict[str, str]:

@@ -15,6 +15,7 @@ from bullswarm_core.quarantines import record, remembers
 from bullswarm_core.quota.readings import load_reading
 from bullswarm_core.quota.windows import readings
 from bullswarm_core.routing.quarantine import Quarantine, after_auth_failure, after_limit
+from bullswarm_core.runs.credentials import names_of_one_credential
 from bullswarm_core.runs.services import Services
 from bullswarm_core.settings import Settings
 
@@ -33,8 +34,9 @@ def note_quarantine(
         return
     now = services.now()
     if judgement.failure_kind == "auth":
+        siblings = names_of_one_credential(services.load_profiles(), [pool])
         heard = notice.said_by != "reply"
-        entries = after_auth_failure(pool, _why(notice), now=now, siblings=_siblings(services, pool)) if heard else ()
+        entries = after_auth_failure(pool, _why(notice), now=now, siblings=siblings) if heard else ()
     else:
         windows = load_reading(services.home, pool, now=now).windows
         entries = quarantines_after_limit(pool, judgement, notice, windows, now=now)
@@ -55,13 +57,6 @@ def quarantines_after_limit(
     reset = five_hour.resets_at if five_hour is not None else None
     found = after_limit(pool, _why(notice), now=now, named_reset=named, five_hour_reset=reset)
     return (found,) if found else ()
-
-
-def _siblings(services: Services, pool: str) -> list[str]:
-    """The pools that are other names for the same credential."""
-    profiles = services.load_profiles()
-    group = next((each.connector.credential_group for each in profiles if each.id == pool), None)
-    return [each.id for each in profiles if group is not None and each.connector.credential_group == group]
 
 
 def _remembers(services: Services) -> bool:

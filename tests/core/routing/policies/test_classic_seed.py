@@ -289,6 +289,10 @@ class TestCaller:
         )
         assert (decision.failure_kind, decision.back_at) == ("quota", spent.windows[0].resets_at)
 
+    def test_the_embedded_worker_does_not_stand_in_for_it(self) -> None:
+        decision = classic(behind("me", 40), pool("echo", last_resort=True), request=Request("build", caller="me"))
+        assert decision.reason.startswith("nothing else is eligible: the caller keeps the task · ")
+
     def test_it_is_not_protected_where_anything_else_is_eligible(self) -> None:
         assert classic(behind("me", 40), behind("a", -40), request=Request("build", caller="me")).pool == "a"
 
