@@ -67,6 +67,7 @@ def _candidate(decision: Decision, row: Candidate) -> str:
         "near-limit": row.near_five_hour_limit,
         "last-mile": row.near_five_hour_penalty,
         "over-limit": row.forecast_over_limit,
+        "gated": row.forecast_gated,
     }
     facts.extend(word for word, holds in flags.items() if holds)
     if row.model:
