@@ -14,6 +14,7 @@ from tests.server.site import ANSWER, SAY, Site, until
 from tests.server.workflow_site import goal, printed_commands
 from tests.server.workflows import ACTOR, TYPED, begin, ended, result, statuses
 
+from bullswarm_core.home import write_json
 from bullswarm_core.pools import Window
 from bullswarm_core.quota.readings import write_reading
 from bullswarm_core.runs import attempt
@@ -133,6 +134,14 @@ def test_a_flag_without_its_value_is_a_wrong_call(site: Site, words: tuple[str, 
     said = site.say(*words)
     assert (said.code, said.out) == (2, ""), (said.out, said.err)
     assert said.err and not site.home.database_file.exists()
+
+
+def test_a_pool_that_was_turned_on_stays_on_though_it_cannot_work_now(site: Site) -> None:
+    site.worker("alpha", SAY, signIn={"files": ["~/.alpha/auth.json"], "required": True})
+    write_json(site.home.state_file, {"version": 1, "pools": {"alpha": {"enabled": True}}, "theirs": 1})
+    assert site.say("setup", "--yes").code == 0
+    state = json.loads(site.home.state_file.read_bytes())
+    assert state["pools"]["alpha"]["enabled"] is True and state["theirs"] == 1
 
 
 def test_remarks_never_stand_within_a_document(site: Site) -> None:
