@@ -139,19 +139,23 @@ class Lengths:
 class TaskKnowledge:
     """What earlier attempts tell of the next task: its expected minutes, by pool too, and their spread."""
 
-    __slots__ = ("_contexts", "_lengths", "_own")
+    __slots__ = ("_contexts", "_incumbents", "_lengths", "_own")
 
     def __init__(self, month: Month) -> None:
         self._lengths: dict[tuple[Lane, Effort], Lengths] = {}
         self._own: dict[tuple[Lane, Effort, str], Lengths] = {}
         self._contexts: dict[tuple[Lane, Effort], tuple[float, RoutingContext]] = {}
+        self._incumbents: dict[Lane, str] = {}
         for lane, known in month.known_minutes.items():
             lengths = self._lengths.setdefault((lane, Task("known", 0, 1, lane).tier), Lengths())
             for minutes in known:
                 lengths.add(minutes * 60)
 
-    def worked(self, attempt: Attempt, until: float) -> None:
-        """Remember how long an attempt took, also one that a wall ended, as the decision log does."""
+    def worked(self, attempt: Attempt, until: float, *, completed: bool) -> None:
+        """Remember how long an attempt took, also one that a wall ended, as the decision log does; and who succeeded."""
+        if completed and self._incumbents.get(attempt.task.lane) != attempt.pool:
+            self._incumbents[attempt.task.lane] = attempt.pool
+            self._contexts.clear()
         lane, tier, seconds = attempt.task.lane, attempt.task.tier, (until - attempt.begun) * 60
         if seconds <= 0:
             return
@@ -174,5 +178,7 @@ class TaskKnowledge:
             for (own_lane, own_tier, pool), lengths in self._own.items()
             if (own_lane, own_tier) == (lane, tier) and len(lengths.seconds) >= MIN_DURATION_SAMPLES
         }
-        context = RoutingContext(expected_minutes=by_pool, task_spread=log_spread(usual))
+        context = RoutingContext(
+            expected_minutes=by_pool, task_spread=log_spread(usual), incumbents=dict(self._incumbents)
+        )
         return expected_minutes(lane, tier, usual).minutes, context

@@ -161,7 +161,7 @@ class _Play:
     def _finish(self, account: Account, attempt: Attempt, *, completed: bool) -> None:
         account.end(attempt, completed=completed)
         self.pools[attempt.pool].worked(attempt, self.now)
-        self.tasks.worked(attempt, self.now)
+        self.tasks.worked(attempt, self.now, completed=completed)
 
     def _on_arrival(self, task: Task) -> None:
         self._place(task)

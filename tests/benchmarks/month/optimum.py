@@ -27,6 +27,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_matrix
 
+from bullswarm_core.pools import WindowKind
 from bullswarm_core.simulation import Month, Subscription, Task
 from bullswarm_core.simulation.world import FULL_PCT
 
@@ -74,21 +75,21 @@ class _Program:
             for cell, minutes in _overlaps(edges, own.begins, own.ends):
                 worked = own.workers * minutes
                 column = self._column(-1.0, worked)
-                for kind, index, row in self._windows(subscription, edges[cell]):
+                for kind, row in self._windows(subscription, edges[cell]):
                     burn = subscription.burn[own.lane][kind]
                     self.room[row] -= burn * worked
                     self.entries.append((row, column, -burn))
 
     def _burn(self, subscription: Subscription, task: Task, begins: float, column: int) -> None:
-        for kind, _, row in self._windows(subscription, begins):
+        for kind, row in self._windows(subscription, begins):
             self.entries.append((row, column, task.minutes * subscription.burn[task.lane][kind]))
 
-    def _windows(self, subscription: Subscription, begins: float) -> Iterator[tuple[object, int, int]]:
+    def _windows(self, subscription: Subscription, begins: float) -> Iterator[tuple[WindowKind, int]]:
         """Each window of the pool that is burnt in the cell that begins so, with the row of its 100 %."""
         for limit in subscription.limits:
             index = limit.index_at(begins + 1e-6)
             room = FULL_PCT - (0.0 if index else limit.used_pct)
-            yield limit.kind, index, self._row((subscription.pool, limit.kind, index), room)
+            yield limit.kind, self._row((subscription.pool, limit.kind, index), room)
 
     def _row(self, key: tuple[object, ...], room: float) -> int:
         if key not in self.rows:
