@@ -187,7 +187,8 @@ def _moment(text: str) -> datetime:
 def _whole_number(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f'"{text}" is not a whole number of 0 or more')
-    return int(text)
+    # Beyond it SQLite counts no more, and there is nothing to be had.
+    return min(int(text), 2**63 - 1)
 
 
 def _parser() -> argparse.ArgumentParser:
