@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import cast
 
 from bullswarm_core.database import transaction
-from bullswarm_core.routing.quarantine import Quarantine, QuarantineKind, merged
+from bullswarm_core.routing.quarantine import KINDS, Quarantine, QuarantineKind, merged
 from bullswarm_core.settings import DEFAULT_POLICY, Settings
 from bullswarm_core.wire import iso, parse_iso
 
@@ -67,7 +67,14 @@ def _all(connection: sqlite3.Connection) -> dict[str, Quarantine]:
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'quarantines'").fetchone() is None:
         return {}
     rows = connection.execute("SELECT pool, kind, until, why FROM quarantines")
-    return {
-        row["pool"]: Quarantine(row["pool"], cast(QuarantineKind, row["kind"]), parse_iso(row["until"]), row["why"])
-        for row in rows
-    }
+    return {entry.pool: entry for row in rows if (entry := _entry(row)) is not None}
+
+
+def _entry(row: sqlite3.Row) -> Quarantine | None:
+    """Return the row's quarantine; None for one that nobody can read: it must not keep its pool out for ever."""
+    try:
+        until = parse_iso(row["until"])
+    except (ValueError, TypeError):
+        return None
+    known = row["kind"] in KINDS
+    return Quarantine(row["pool"], cast(QuarantineKind, row["kind"]), until, row["why"]) if known else None

@@ -88,12 +88,18 @@ def test_a_usage_limit_without_a_reset_quarantines_for_half_an_hour_and_resume_e
 
 def test_a_named_reset_and_else_that_of_the_5_hour_reading_end_it(classic: Site) -> None:
     site, reset = classic, (datetime.now(UTC) + timedelta(hours=2)).replace(microsecond=0)
-    site.worker("alpha", refusing(f"{SPENT} Try again at {iso(reset)}."))
+    site.worker("alpha", refusing(f"{SPENT} Try again at {iso(reset)}."), meter={"type": "declared"})
     site.worker("beta", refusing(SPENT), meter={"type": "declared"})
     write_reading(site.home, "beta", [Window("5h", 40, reset, reset_source="provider")], captured_at=datetime.now(UTC))
     for name in ("alpha", "beta"):
         assert site.run("--pool", name).document["failureKind"] == "quota"
     assert {name: entry.until for name, entry in held(site).items()} == {"alpha": reset, "beta": reset}
+    # The same notice marks the 5-hour window as used up: ending the quarantine does not hide that.
+    said = site.say("pools", "resume", "alpha")
+    assert (
+        said.out == f"alpha is quarantined no longer (it was until {iso(reset)}, {SPENT} Try again at {iso(reset)}.)\n"
+    )
+    assert said.err.startswith(f"alpha stays out: its 5-hour window counts as used up until {iso(reset)}")
 
 
 def test_a_refused_sign_in_benches_every_name_of_its_credential_for_ten_minutes(classic: Site) -> None:
@@ -192,3 +198,14 @@ def test_set_policy_is_written_shown_and_checked(site: Site) -> None:
     assert wrong.code == 2
     assert "invalid choice: 'cheapest'" in wrong.err
     assert "classic" in wrong.err
+
+
+def test_a_damaged_quarantine_keeps_nobody_out(classic: Site) -> None:
+    classic.worker("alpha", SAY)
+    with classic.database() as connection:
+        for pool, kind, until in (("alpha", "quota", "soon"), ("beta", "odd", "2999-01-01T00:00:00Z")):
+            connection.execute("INSERT INTO quarantines VALUES (?, ?, ?, 'why', 'at')", (pool, kind, until))
+        assert in_force(connection, now=datetime.now(UTC)) == {}
+        entry = Quarantine("alpha", "quota", datetime(2999, 1, 1, tzinfo=UTC), SPENT)
+        record(connection, [entry], at=datetime.now(UTC))
+        assert in_force(connection, now=datetime.now(UTC)) == {"alpha": entry}

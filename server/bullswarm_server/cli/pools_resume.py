@@ -10,6 +10,9 @@ from bullswarm_core.database import open_database
 from bullswarm_core.home import Home
 from bullswarm_core.labels import Labels
 from bullswarm_core.quarantines import in_force, lift
+from bullswarm_core.quota.readings import load_reading
+from bullswarm_core.quota.windows import readings, spent_window
+from bullswarm_core.routing.checks import LIMIT_NAMES
 from bullswarm_core.routing.quarantine import Quarantine
 from bullswarm_core.wire import iso
 from bullswarm_server.cli.context import CommandContext
@@ -41,8 +44,21 @@ def run(arguments: list[str], context: CommandContext) -> int:
         context.print(f"nothing to do: {shown} is not quarantined")
     else:
         was = f"until {iso(ended.until)}, {one_line(ended.why)}"
-        context.print(f"{shown} is quarantined no longer (it was {was}); the next pick may try it")
+        context.print(f"{shown} is quarantined no longer (it was {was})")
+        _note_spent(context.home, pool_id, shown, context)
     return 0
+
+
+def _note_spent(home: Home, pool_id: str, shown: str, context: CommandContext) -> None:
+    """Say it when the pool stays out all the same: the notice that quarantined it may have marked a window, too."""
+    now = datetime.now(UTC)
+    window = spent_window(readings(load_reading(home, pool_id, now=now).windows, now).values(), now)
+    if window is not None:
+        until = f" until {iso(window.resets_at)}" if window.resets_at else ""
+        context.note(
+            f"{shown} stays out: its {LIMIT_NAMES[window.kind]} window counts as used up{until}"
+            " · bullswarm pools --force reads its meter now"
+        )
 
 
 def _lifted(home: Home, pool_id: str, *, now: datetime) -> Quarantine | None:

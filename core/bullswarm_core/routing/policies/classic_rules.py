@@ -8,7 +8,7 @@ from typing import Literal
 from bullswarm_core.quota.windows import one_decimal
 from bullswarm_core.routing.decision import Candidate, UrgencyState
 from bullswarm_core.routing.measure import DRAINING_FORECAST_PCT, left_fraction
-from bullswarm_core.values import dataclass, replace
+from bullswarm_core.values import dataclass
 
 INCUMBENCY_MARGIN = 10.0
 """Surplus points by which a challenger must beat the incumbent, so that two pools of similar pace don't flap (seed)."""
@@ -45,8 +45,7 @@ def weigh(row: Candidate, *, penalty: float) -> Candidate:
     floored = floor > one_decimal(pace - row.effective_surplus)
     effective = one_decimal(pace - floor) if floored else row.effective_surplus
     state = _urgency_state(row, effective)
-    return replace(
-        row,
+    return row.altered(
         effective_surplus=effective,
         estimate_source="penalty" if floored else row.estimate_source,
         near_five_hour_penalty=row.near_five_hour_limit and not row.under_clock,
