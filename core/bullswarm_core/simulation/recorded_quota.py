@@ -16,6 +16,8 @@ from bullswarm_core.values import dataclass, field
 
 MIN_RISE_PCT = 2 * ROUNDING_PCT
 """Two windows are compared by what both rose by; of less than this rounding is the greater part."""
+MOST_RESETS = 200
+"""Resets of which the commonest phase is sought, the newest ones: of a 5-hour window those of six weeks."""
 
 Series = Mapping[WindowKind, Sequence[Window]]
 WindowFate = Literal["played", "compared", "no-rate", "no-reset"]
@@ -107,7 +109,7 @@ def _phase(dated: Sequence[Window], length: timedelta) -> datetime:
     """
     opened = [window for window in dated if not is_unanchored(window)] or dated[-1:]
     resets = [run[-1].resets_at for run in window_runs(opened)]
-    known = [reset for reset in reversed(resets) if reset is not None]
+    known = [reset for reset in reversed(resets) if reset is not None][:MOST_RESETS]
     return max(known, key=lambda reset: sum(_agree(reset, other, length) for other in known))
 
 

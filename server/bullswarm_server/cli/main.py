@@ -29,6 +29,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "dashboard": ("dashboard", "what needs you, what runs, and the pools, on a whole terminal"),
     "assignments": ("assignments", "what is in flight now, across every bullswarm process"),
     "strategy": ("strategy", "what you decided: pools on or off, rungs, assignments, subscriptions"),
+    "simulate": ("simulate", "play your recorded days again: what each policy would have done"),
     "integrate": ("integrate", "set up Claude Code, Codex, OpenCode and Grok to call bullswarm"),
     "setup": ("setup", "find the agent CLIs of this machine and record your choices"),
     "doctor": ("doctor", "check this installation, a line per check with its fix"),
