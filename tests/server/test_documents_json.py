@@ -31,10 +31,10 @@ COMMANDS = (
     "label --list --json", "strategy show --json", "strategy routes --json", "strategy rungs --json",
     "strategy recommend --json", "doctor --json", "setup --yes --json", "provider list --json",
     "provider validate codex --json", "health --json", "home status --json", "home prune --dry-run --json",
-    "delegation --json", "integrate status --json", "workflow step accept last parser --reason ok --json",
+    "delegation --json", "integrate status --json", "simulate --json", "workflow step accept last parser --reason ok --json",
 )  # fmt: skip
 # What stands under these is named by whoever made the program, or by the machine.
-NAMED_BY_OTHERS = {"byPool", "statuses", "counts", "numbers"}
+NAMED_BY_OTHERS = {"byPool", "statuses", "counts", "numbers", "tasksLeftOut"}
 # Fields that are explained where the documents are edited or set up.
 ELSEWHERE = ("docs/configuration.md", "docs/providers.md")
 
@@ -72,6 +72,15 @@ def test_every_field_stands_on_the_page(tmp_path: Path, monkeypatch: pytest.Monk
     finally:
         machine.close()
     assert missing == {}
+
+
+def test_every_field_of_a_replay_stands_on_the_page() -> None:
+    # A replay with scores needs days of history; its document is built from these words alone.
+    page = (ROOT / PAGE).read_text(encoding="utf-8")
+    source = (ROOT / "server/bullswarm_server/cli/simulate.py").read_text(encoding="utf-8")
+    names = set(re.findall(r'^ +\{?"(\w+)": ', source, re.M))
+    assert len(names) > 30
+    assert [name for name in sorted(names) if f"`{name}`" not in page] == []
 
 
 def test_every_version_on_the_page_is_one_that_the_program_writes() -> None:
