@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from bullswarm_core.routing.overview import PoolOverview
+from bullswarm_core.runs import commands
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.needs_you import head_line, minutes_and_seconds, needs_you
 from bullswarm_core.runs.nodes import OVER
@@ -82,6 +83,10 @@ def all_needs(look: RunsLook, folder_of: FolderOf) -> list[Need]:
             created = glance.state.created
             line = f"⚠ run {created.short_id} is damaged: {str(error) or type(error).__name__}"
             found.append(Need(Place("run", run_id), glance.state.created_at, line, one_line(created.goal)))
+    for row in look.rows:
+        if row.run_id in look.damaged:
+            line = f"⚠ run {row.short_id} is damaged · {commands.show(row.short_id)} says why"
+            found.append(Need(Place("run", row.run_id), row.created_at, line, one_line(row.goal)))
     return sorted(found, key=lambda need: need.since)
 
 
