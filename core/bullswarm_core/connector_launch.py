@@ -116,7 +116,10 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class LaunchContext:
-    """What a provider may look at when it adds to a launch. ``isolated`` False: the person wants their settings in."""
+    """What a provider may look at when it adds to a launch. ``isolated`` False: the person wants their settings in.
+
+    ``reasoning`` is the level that the CLI is started with, None where it is left to the CLI.
+    """
 
     profile: PoolProfile
     lane: Lane
@@ -125,6 +128,7 @@ class LaunchContext:
     private_tmp: str
     isolated: bool
     environ: Mapping[str, str]
+    reasoning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 
 import bullswarm_providers
+from bullswarm_core.home import Home
+from bullswarm_core.pools import Rung
+from bullswarm_core.workers.launch import plan_launch
+from bullswarm_providers import registry
 
 FOLDER = Path(bullswarm_providers.__file__).parent
 
@@ -38,3 +42,18 @@ def test_no_cli_is_kept_from_recording_its_session(name: str) -> None:
     """Its session is where usage, denials and the way to go on are found."""
     for word in words(name):
         assert word not in {"--no-session", "--ephemeral", "--no-session-persistence", "--no-save"}, word
+
+
+def test_opencode_says_that_a_level_may_not_be_in_force(own_home: Path, tmp_path: Path) -> None:
+    """It ignores the name of a variant that the model doesn't have, so that nobody can know."""
+    binary = tmp_path / "opencode"
+    binary.write_text("#!/bin/sh\n", encoding="utf-8")
+    binary.chmod(0o755)
+    environ = {"HOME": str(own_home), "PATH": str(tmp_path)}
+    pool = registry.load(Home(), environ).profile("opencode")
+    places: dict[str, Any] = {"lane": "build", "cwd": "/w", "prompt_file": "/r/task.md", "private_tmp": "/r/tmp"}
+    asked = plan_launch(pool, rung=Rung("stub/model", "high"), environ=environ, **places)
+    assert asked.argv[asked.argv.index("--variant") + 1] == "high"
+    assert any("high may not be in force" in note for note in asked.notes)
+    left = plan_launch(pool, rung=Rung("stub/model"), environ=environ, **places)
+    assert "--variant" not in left.argv and not any("in force" in note for note in left.notes)

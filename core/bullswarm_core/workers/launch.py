@@ -109,9 +109,10 @@ def plan_launch(
     if sandbox not in SANDBOXES:
         raise UsageError(f"sandbox {sandbox!r} is none of {', '.join(SANDBOXES)}")
     mode = launch.mode(lane, sandbox)
-    context = LaunchContext(profile, lane, sandbox, cwd, private_tmp, not inherit_config, environ)
-    addition = _addition(context)
     reasoning = choose_reasoning(launch.reasoning, rung)
+    isolated = not inherit_config
+    context = LaunchContext(profile, lane, sandbox, cwd, private_tmp, isolated, environ, reasoning.applied)
+    addition = _addition(context)
     words = _Words(context, prompt_file=prompt_file, reasoning=reasoning.applied or "", answer=answer)
 
     confined = mode.confinement == "bullswarm" and can_confine

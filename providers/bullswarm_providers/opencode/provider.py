@@ -26,8 +26,11 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
     from bullswarm_core.connector_launch import LaunchAddition
 
     content, note = _content(context.environ)
+    # Measured: OpenCode starts as if nothing had been said when the model has no variant of that name.
+    unsure = f"OpenCode says nothing of a level that its model lacks: {context.reasoning} may not be in force"
+    notes = (unsure,) if context.reasoning else ()
     if content is None:
-        return LaunchAddition(notes=(note,))
+        return LaunchAddition(notes=(*notes, note))
     plugins = content.get("plugin")
     content["plugin"] = [*(plugins if isinstance(plugins, list) else []), PLUGIN.as_uri()]
     content["autoupdate"] = False
@@ -35,7 +38,7 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
     environment = {CONTENT_VARIABLE: json.dumps(content, separators=(",", ":"))}
     if context.isolated:
         environment[ISOLATED_VARIABLE] = "1"
-    return LaunchAddition(environment=environment)
+    return LaunchAddition(environment=environment, notes=notes)
 
 
 def has_meter(connector: Connector, account: Account, environ: Mapping[str, str]) -> bool:
