@@ -17,6 +17,7 @@ PAGES = ("README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").gl
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```[ ]*$", re.M | re.S)
 _FILE = re.compile(r"\bfile=(\S+)")
 _FILE_BEFORE = re.compile(r"<!-- file=(\S+) -->\n\Z")
+_DAYS = "<!-- days of work -->\n"
 _EXIT = re.compile(r"\s+# exit (\d+)$")
 OMITTED = "…"
 # In this order: what has no fixed length first, so that a number in it is not taken for a measure.
@@ -30,6 +31,7 @@ _EQUAL: tuple[tuple[str, str], ...] = (
     (r"\b\d\d?:\d\d(:\d\d)?([ap]m)?\b", "TIME"),
     (r"\b\d+d\d+h\b|\b\d+h\d+m\b|\b\d+m\d+s\b", "TIME"),
     (r"\b\d+(\.\d+)? ?(s|ms|min|m|h|d)\b", "TIME"),
+    (r"\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d\d?\b", "DATE"),
     (r"[-+]?\d+(\.\d+)?%", "N%"),
     (r"((?:surplus|urgency|elapsed|forecast)[ =:]*)[-+]?\d+(\.\d+)?", r"\1N"),
     (r"\b\d+(,\d{3})*(\.\d+)? (bytes|characters|KiB|MiB|kB|MB)\b", r"N \3"),
@@ -57,6 +59,13 @@ class GivenFile:
     content: str
 
 
+@dataclass(frozen=True, slots=True)
+class Days:
+    """A place from which the machine has some days of work behind it (`<!-- days of work -->` on a line of its own)."""
+
+    place: str
+
+
 @dataclass(slots=True)
 class _Reading:
     """The commands of one block while it is read."""
@@ -71,13 +80,17 @@ class _Reading:
         self.found.append(Command(f"{self.place}:{number}", text.strip(), shown, code))
 
 
-def parts_of(page: str) -> list[Command | GivenFile]:
-    """Return the commands and files of a page in their order."""
+def parts_of(page: str) -> list[Command | GivenFile | Days]:
+    """Return the commands and files of a page in their order, and from where on there are days of work."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    found: list[Command | GivenFile] = []
+    found: list[Command | GivenFile | Days] = []
+    days = text.find(_DAYS)
     for fence in _FENCE.finditer(text):
         words, body = fence[1].strip(), fence[2]
         first = text[: fence.start(2)].count("\n") + 1
+        if -1 < days < fence.start():
+            found.append(Days(f"{page}:{first}"))
+            days = -1
         if name := _FILE.search(words) or _FILE_BEFORE.search(text[: fence.start()]):
             found.append(GivenFile(f"{page}:{first}", name[1], body))
         elif words == "sh":

@@ -19,6 +19,7 @@ from bullswarm_core.pools import Window
 from bullswarm_core.quota.history import append_history
 from bullswarm_core.quota.observing import Observation
 from bullswarm_core.quota.readings import write_reading
+from bullswarm_core.wire import iso
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 _RECORDED_ANSWER = "The answer is 42."
@@ -47,6 +48,9 @@ case "$p" in
 esac
 {cases}
 """
+# Pool, what is used of its week and how much of that is left, the same of its 5 hours: one behind its clock, one ahead.
+WEEKS = (("claude-code", 30.0, 0.344, 15.0, 0.56), ("codex", 61.0, 0.443, 40.0, 0.30))
+_TASK = timedelta(minutes=30)
 # Where this machine can't confine a worker the verdict says so; the pages show one that can.
 _UNCONFINED = re.compile(r"note: .*\bconfine")
 _COMMANDS_OF_THE_SHELL = re.compile(r"[|<>;&`]|\$[({A-Za-z]")
@@ -70,6 +74,26 @@ class Machine(Site):
         path = self.root / "home" / name[2:] if name.startswith("~/") else self.project / name
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.write_text(file.content, encoding="utf-8")
+
+    def work_for_days(self) -> None:
+        """Let 30 tasks of half an hour lie behind the two accounts, with hourly readings of the week that runs now."""
+        now = datetime.now(UTC).replace(microsecond=0)
+        begins = now - timedelta(days=3.5)
+        for number, (pool, week, week_left, _, _) in enumerate(WEEKS):
+            self.home.meter_history_file(pool).unlink()
+            starts = [begins + timedelta(hours=2.8 * (2 * place + number)) for place in range(15)]
+            with self.database() as connection:
+                connection.executemany(
+                    "INSERT INTO decisions (at, lane, effort, picked, ok, failure_kind, wall_sec, started_at, ended_at)"
+                    " VALUES (?, 'build', 'medium', ?, 1, NULL, 1800, ?, ?)",
+                    [(iso(start + _TASK), pool, iso(start), iso(start + _TASK)) for start in starts],
+                )
+            for hour in range(int(3.5 * 24) + 1):
+                at = begins + timedelta(hours=hour)
+                worked = sum((min(max(at - start, timedelta(0)), _TASK) for start in starts), timedelta(0))
+                used = week * (worked / (_TASK * len(starts)))
+                reading = Window("weekly", used, now + timedelta(days=7 * week_left), reset_source="provider")
+                append_history(self.home, pool, Observation(at, (reading,)), now=now)
 
     def call(self, command: Command) -> Said:
         """Run a command of a page: in this process where it is `bullswarm` alone, else in a shell."""
@@ -205,9 +229,7 @@ def _cases(folder: Path, name: str, recording: str) -> str:
 
 def _write_meters(home: Home) -> None:
     now = datetime.now(UTC)
-    for pool, week, week_left, five, five_left in (
-        ("claude-code", 30.0, 0.344, 15.0, 0.56), ("codex", 61.0, 0.443, 40.0, 0.30),
-    ):  # fmt: skip
+    for pool, week, week_left, five, five_left in WEEKS:
         weekly, protecting = now + timedelta(days=7 * week_left), now + timedelta(hours=5 * five_left)
         for hours in (24, 12, 0):
             at = now - timedelta(hours=hours, minutes=10)

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.server.documents import PAGES, Command, first_difference, made_equal, parts_of
+from tests.server.documents import PAGES, Command, Days, GivenFile, first_difference, made_equal, parts_of
 from tests.server.documents_machine import make_machine
 
 from bullswarm_server.cli.main import VERBS
@@ -38,7 +38,10 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, tmp_path: Path, monke
     monkeypatch.setattr("sys.stdin", io.StringIO())
     try:
         for part in parts_of(page):
-            if not isinstance(part, Command):
+            if isinstance(part, Days):
+                machine.work_for_days()
+                continue
+            if isinstance(part, GivenFile):
                 machine.give(part)
                 continue
             if why_not_run(part.text):

@@ -16,6 +16,7 @@ from tests.server.documents import PAGES, ROOT
 from bullswarm_core.connector_schema import ConnectorPart, LaunchPart, SignInPart
 from bullswarm_core.judging.facts import FailureKind, NoteKind
 from bullswarm_core.program.json_schema import json_schema
+from bullswarm_core.routing.policies import POLICY_NAMES
 from bullswarm_core.settings import Settings
 from bullswarm_server.cli.main import VERBS
 from bullswarm_server.cli.workflow_arguments import MOST_CONCURRENCY, MOST_RETRIES
@@ -193,6 +194,11 @@ def test_every_failure_kind_is_explained(kind: str) -> None:
 @pytest.mark.parametrize("kind", get_args(NoteKind))
 def test_every_note_is_explained(kind: str) -> None:
     assert re.search(rf"^\| [^|]*`{kind}`[^|]* \| [^|]+ \|$", TEXTS["docs/troubleshooting.md"], re.M)
+
+
+@pytest.mark.parametrize("policy", POLICY_NAMES)
+def test_every_policy_is_told_of(policy: str) -> None:
+    assert f"`{policy}`" in TEXTS["docs/routing.md"].split("## Policies")[1]
 
 
 def test_every_key_of_the_dashboard_stands_in_its_table() -> None:
