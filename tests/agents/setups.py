@@ -174,8 +174,14 @@ def _prepare_opencode(home: Path, url: str) -> dict[str, str]:
         "models": {"stub-model": {"name": "stub"}},
     }
     config = {"provider": {"stub": provider}, "model": "stub/stub-model", "autoupdate": False, "share": "disabled"}
-    _write(home / ".config" / "opencode" / "opencode.json", json.dumps(config))
-    # It installs a package of its own beside its settings, in the background; a test asks no registry.
+    folder = home / ".config" / "opencode"
+    _write(folder / "opencode.json", json.dumps(config))
+    # At its first start it installs a package of its own beside its settings; a test asks no registry, so the home is one
+    # where that is done (measured: the vain try takes a sixth of the processor time of a whole run).
+    package = {"dependencies": {"@opencode-ai/plugin": "*"}}
+    _write(folder / "package.json", json.dumps(package))
+    _write(folder / "package-lock.json", json.dumps({"packages": {"": package}}))
+    (folder / "node_modules").mkdir(exist_ok=True)
     return {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1", "npm_config_offline": "true"}
 
 
