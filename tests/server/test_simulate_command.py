@@ -136,6 +136,15 @@ def test_only_the_named_ones_are_played_beside_the_one_in_force(written: Written
     assert document["policyInForce"] == "classic"
 
 
+def test_a_tier_that_a_pool_lacks_is_told(written: Written) -> None:
+    state = {"version": 1, "strategy": {"rungs": {"second": {"high": {"model": "big"}}}}}
+    write_json(written.site.home.state_file, state)
+    said = written.site.say("simulate", "--policy", "pace")
+    assert said.code == 0, said
+    (line,) = [line for line in said.out.splitlines() if line.startswith("second:")]
+    assert line.endswith("played as if it had a model on every tier (30 tasks of one that it lacks)")
+
+
 def test_damage_is_skipped_and_counted(written: Written) -> None:
     with written.history("first").open("ab") as file:
         file.write(b'{"capturedAt": "2026-\n\xff\xfe\n[]\n')

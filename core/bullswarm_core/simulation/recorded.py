@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
-from bullswarm_core.pools import LANES, Lane, Rate, WindowKind
+from bullswarm_core.pools import EFFORTS, LANES, Effort, Lane, Rate, WindowKind
 from bullswarm_core.quota.observing import Observation
 from bullswarm_core.quota.rates import WorkerTime
 from bullswarm_core.quota.windows import MINUTE
@@ -18,7 +18,7 @@ from bullswarm_core.simulation.recorded_quota import WindowFate, WindowRecord, e
 from bullswarm_core.simulation.recorded_tasks import RecordedAttempt, TaskLog, task_log
 from bullswarm_core.simulation.recorded_use import own_use, used_at, worker_minutes
 from bullswarm_core.simulation.world import Limit, Month, Subscription
-from bullswarm_core.values import dataclass, field
+from bullswarm_core.values import dataclass, field, replace
 
 MOST_TASKS = 2000
 """Tasks that are played, the newest ones: a policy takes 3 s of processor time for so many, and there are ten."""
@@ -30,19 +30,24 @@ PoolOut = Literal["no-readings", "no-rate", "no-reset", "no-lane"]
 
 @dataclass(frozen=True, slots=True)
 class RecordedPool:
-    """An account with what was read of it, what a worker-minute burns as far as was learned, and what it can do."""
+    """An account with what was read of it, what a worker-minute burns as far as was learned, and what it can do.
+
+    ``tiers`` are those on which it has a model.
+    """
 
     pool: str
     observations: tuple[Observation, ...]
     rates: Mapping[WindowKind, Rate] = field(default_factory=dict)
     lanes: frozenset[Lane] = frozenset(LANES)
+    tiers: frozenset[Effort] = frozenset(EFFORTS)
 
 
 @dataclass(frozen=True, slots=True)
 class PlayedPool:
     """An account as it is played: its windows, what became of each kind that was read, its first reading.
 
-    ``own_minutes`` is the person's own use of it in worker-minutes.
+    ``own_minutes`` is the person's own use of it in worker-minutes. ``beyond_tiers`` counts the tasks of a tier on which it
+    has no model: a played account takes every tier, so that it may have been given some of them.
     """
 
     pool: str
@@ -50,6 +55,7 @@ class PlayedPool:
     fates: Mapping[WindowKind, WindowFate]
     first_reading: datetime
     own_minutes: float = 0.0
+    beyond_tiers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +174,9 @@ def _subscribed(
         # What was learned so far: a person who switches today goes on with it.
         known_rates={kind: rate for kind, rate in given.rates.items() if kind in burn},
     )
-    return PlayedPool(item.pool, item.windows, item.fates, item.first_reading, worker_minutes(uses)), subscription
+    asked = [task.attempts[-1] for task in log.played]
+    beyond = sum(last.lane in given.lanes and last.effort not in given.tiers for last in asked)
+    return replace(item, own_minutes=worker_minutes(uses), beyond_tiers=beyond), subscription
 
 
 def _limit(record: WindowRecord, time: WorkerTime, begins: datetime) -> Limit:

@@ -62,7 +62,7 @@ def play(
         scores = [simulate(replay.month, name) for name in names]
     return Played(
         replay,
-        tuple(sorted(scores, key=lambda score: -score.value)),
+        tuple(sorted(scores, key=lambda score: (-round(score.value), score.lost_at_walls))),
         in_force,
         dict(Labels.load(context.home).items()),
         records.skipped_lines,
@@ -112,6 +112,7 @@ def _pool(played: Played, item: PlayedPool) -> dict[str, Any]:
         "poolLabel": played.labels.get(item.pool),
         "firstReading": iso(item.first_reading),
         "ownUseMinutes": round(item.own_minutes, 1),
+        "tasksBeyondTiers": item.beyond_tiers,
         "windows": [
             {
                 "kind": record.kind,

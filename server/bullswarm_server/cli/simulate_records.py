@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
+from bullswarm_core.assemble import rungs_of
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import StateError
 from bullswarm_core.home import Home
@@ -76,7 +77,8 @@ def read_records(
         takes = settings.enabled(profile.id) or profile.id in worked
         if observations or profile.id in worked:
             lanes: frozenset[Lane] = profile.connector.lanes if takes else frozenset()
-            pools.append(RecordedPool(profile.id, observations, found.rates.get(profile.id, {}), lanes))
+            tiers = frozenset(tier for tier, rung in rungs_of(profile, settings).items() if rung.refused is None)
+            pools.append(RecordedPool(profile.id, observations, found.rates.get(profile.id, {}), lanes, tiers))
     return Records(tuple(pools), tuple(found.attempts), skipped, found.skipped)
 
 

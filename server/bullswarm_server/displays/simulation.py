@@ -92,34 +92,39 @@ def too_little(replay: Replay) -> str:
 
 
 def conclusion(played: Played) -> list[str]:
-    """Say what switching would have changed and how to switch, never more certain than the records are."""
+    """Say what switching would have changed and how to switch, never more certain than the records are.
+
+    More work done counts first; of what does as much, that which loses less at walls.
+    """
     current = next(score for score in played.scores if score.policy == played.in_force)
     rests = f"on these {_counted(len(played.replay.log.played), 'task')} of {_days(played.replay)}"
     noticeable = NOTICEABLE_SHARE * current.offered
     lines = _roughness(current, played.replay)
     others = [score for score in played.scores if score.policy in POLICY_NAMES and score.policy != played.in_force]
     better = max(others, key=lambda score: score.value, default=None)
+    as_good = [score for score in others if current.value - score.value < noticeable]
+    calmer = min(as_good, key=lambda score: score.lost_at_walls, default=None)
     if not current.walls and current.offered - current.value < noticeable:
         lines.append(f"{played.in_force} would have done all of it without a wall: {rests}, no policy could do better.")
     elif better is None:
         lines.append(f"No other policy that can be chosen was played beside {played.in_force}.")
-    elif better.value - current.value < noticeable:
-        lines.append(
-            f"Switching from {played.in_force} would have changed nothing worth speaking of {rests}:"
-            f" the best of the others, {better.policy}, comes within 1 % of it or below."
-        )
+    elif better.value - current.value >= noticeable:
+        lines.append(_told(current, better, f"about {_minutes(better.value - current.value)} more than", rests))
+    elif calmer is not None and current.lost_at_walls - calmer.lost_at_walls >= noticeable:
+        lines.append(_told(current, calmer, "as much as", rests))
     else:
-        lines.append(_gain(current, better, rests))
+        lines.append(
+            f"Switching from {played.in_force} would have changed nothing worth speaking of {rests}: what {better.policy},"
+            " the best of the others, gets done is less, or less than 1 % more."
+        )
     return lines
 
 
-def _gain(current: Score, better: Score, rests: str) -> str:
-    gain = better.value - current.value
+def _told(current: Score, better: Score, compared: str, rests: str) -> str:
     lost = current.lost_at_walls - better.lost_at_walls
     walls = f", and lost {_minutes(abs(lost))} {'less' if lost > 0 else 'more'} at walls" if abs(lost) >= 1 else ""
     return (
-        f"{better.policy} would have done about {_minutes(gain)} more than {current.policy}"
-        f" ({number(100 * gain / current.offered)} % of the work){walls}, {rests}. That is one history and no promise."
+        f"{better.policy} would have done {compared} {current.policy}{walls}, {rests}. That is one history and no promise."
         f" To switch: bullswarm strategy set-policy {better.policy}"
     )
 
@@ -167,6 +172,10 @@ def _pool_note(played: Played, item: PlayedPool) -> str:
         source = f" (by its {record.compared_with} one)" if record.compared_with else ""
         told.append(f"{record.kind} {record.burn:.3g}%/min{source}")
     told += [f"{kind} not played: {_WINDOWS_OUT[why]}" for kind, why in item.fates.items() if why in _WINDOWS_OUT]
+    if item.beyond_tiers:
+        told.append(
+            f"played as if it had a model on every tier ({_counted(item.beyond_tiers, 'task')} of one that it lacks)"
+        )
     if item.first_reading > played.replay.begins:
         told.append(f"read since {local_day(item.first_reading)}")
     return f"{played.name(item.pool)}: {', '.join(told)}"

@@ -286,6 +286,14 @@ def test_enough_is_twenty_tasks_of_three_days_on_two_pools() -> None:
     assert not one.enough()
 
 
+def test_tasks_of_a_tier_that_a_pool_lacks_are_counted() -> None:
+    pool = Account("a", [], []).recorded(6)
+    lacking = RecordedPool("a", pool.observations, pool.rates, frozenset({"build"}), frozenset({"high"}))
+    attempts = [attempt(1, 10, 5), attempt(2, 20, 5, effort="high"), attempt(3, 30, 5, lane="analyze")]
+    replay = replay_of([lacking], attempts, since=BEGIN, until=at(6 * 1440))
+    assert replay.pools[0].beyond_tiers == 1
+
+
 def test_every_policy_and_rival_plays_it() -> None:
     attempts = [attempt(number, 90 * number, 60, "ab"[number % 2]) for number in range(60)]
     month = replayed(attempts, own={"b": [(0, 2000)]}, kinds=("5h", "weekly"), whole=True).month

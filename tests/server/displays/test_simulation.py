@@ -49,7 +49,7 @@ def played(*scores: Score, in_force: str = "pace", replay: Replay | None = None,
 def test_a_gain_is_told_with_its_size_what_it_rests_on_and_how_to_switch() -> None:
     lines = conclusion(played(score("pace", 800, walls=3, lost=90), score("classic", 920, walls=1, lost=20)))
     assert lines == [
-        "classic would have done about 2h00m more than pace (12 % of the work), and lost 1h10m less at walls, on these"
+        "classic would have done about 2h00m more than pace, and lost 1h10m less at walls, on these"
         " 25 tasks of 10 days. That is one history and no promise. To switch: bullswarm strategy set-policy classic"
     ]
 
@@ -60,6 +60,13 @@ def test_what_nobody_would_notice_is_no_gain() -> None:
         "Switching from pace would have changed nothing worth speaking of on these 25 tasks of 10 days"
     )
     assert "set-policy" not in line
+
+
+def test_of_what_does_as_much_that_which_loses_less_is_told() -> None:
+    (line,) = conclusion(played(score("pace", 800, walls=3, lost=120), score("classic", 799, walls=1, lost=20)))
+    assert line.startswith("classic would have done as much as pace, and lost 1h40m less at walls, on these 25 tasks")
+    (line,) = conclusion(played(score("pace", 800, walls=3, lost=120), score("classic", 700, walls=1, lost=20)))
+    assert line.startswith("Switching from pace would have changed nothing worth speaking of")
 
 
 def test_a_rival_can_not_be_switched_to() -> None:
