@@ -2,7 +2,7 @@
 import type { Elements } from 'claude-code'
 
 import type { ModState, Pool, Run, Step, StepDetail, View } from '../types'
-import { bar, poolRow, runWords, shownPools } from './strip'
+import { backIn, bar, poolRow, runWords, shownPools } from './strip'
 import { clipped, elapsed, fitted, oneLine, since, span } from './words'
 
 type Table = Pick<Elements['terminal'], 'Box' | 'Text' | 'Button'>
@@ -98,7 +98,7 @@ const pools = (table: Table, given: PaneGiven, state: ModState) => {
         <Box key={`all-${pool.pool}`} flexDirection="column">
           <Text wrap="truncate-end">
             <Text bold>{oneLine(pool.poolLabel)}</Text>
-            <Text dimColor>{` ${poolFacts(pool)}`}</Text>
+            <Text dimColor>{` ${poolFacts(pool, given.now)}`}</Text>
           </Text>
           {pool.windows.map(window => (
             <Text wrap="truncate-end">
@@ -113,10 +113,11 @@ const pools = (table: Table, given: PaneGiven, state: ModState) => {
   )
 }
 
-const poolFacts = (pool: Pool) =>
+const poolFacts = (pool: Pool, now: number) =>
   [
     pool.poolLabel === pool.pool ? '' : pool.pool,
     pool.state,
+    backIn(pool, now),
     pool.surplus === null ? (pool.metered ? 'not read yet' : 'no meter') : `surplus ${Math.round(pool.surplus)}`,
     pool.inflight > 0 ? `${pool.inflight} in flight` : '',
     oneLine(pool.why ?? ''),

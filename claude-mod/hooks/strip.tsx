@@ -42,11 +42,17 @@ export const bar = (table: Table, name: string, window: PoolWindow | null, width
   )
 }
 
+const CLOSED_FOR_A_TIME: Record<string, string> = { 'burst-gated': 'full', quarantined: 'quarantined' }
+
+/** `back in 3h`, of a pool that gets nothing until a known time. */
+export const backIn = (pool: Pool, now: number) => {
+  const left = pool.state in CLOSED_FOR_A_TIME ? since(pool.backAt, now) : undefined
+  return left === undefined ? '' : `back in ${span(-left)}`
+}
+
 const poolState = (pool: Pool, now: number) => {
-  if (pool.state === 'burst-gated') {
-    const left = since(pool.backAt, now)
-    return left === undefined ? 'full' : `full, back in ${span(-left)}`
-  }
+  const closed = CLOSED_FOR_A_TIME[pool.state]
+  if (closed !== undefined) return [closed, backIn(pool, now)].filter(Boolean).join(', ')
   if (pool.state === 'expiring-soon') return 'expiring'
   if (pool.state === 'billing-gated') return 'billing?'
   return ''

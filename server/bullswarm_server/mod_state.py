@@ -96,6 +96,7 @@ def bucket(row: PoolOverview) -> str:
 def _pool(row: PoolOverview) -> Document:
     pool, current = row.pool, readings(row.pool.windows, row.now)
     windows = [_window(window, row.now) for window in current.values()]
+    held = row.quarantine.why if row.quarantine else None
     whole = {window["kind"]: window for window in windows if window["scope"] is None}
     return {
         "pool": pool.id,
@@ -111,8 +112,8 @@ def _pool(row: PoolOverview) -> Document:
         "pacingWindow": row.pacing.kind if row.pacing else None,
         "fiveHour": whole.get("5h") or whole.get("daily"),
         "weekly": whole.get("weekly") or whole.get("monthly"),
-        "backAt": iso(row.spent.resets_at) if row.spent and row.spent.resets_at else None,
-        "why": one_line(pool.unavailable or pool.meter_error or "") or None,
+        "backAt": iso(row.back_at) if row.back_at else None,
+        "why": one_line(pool.unavailable or held or pool.meter_error or "") or None,
         "windows": windows,
     }
 

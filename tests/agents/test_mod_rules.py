@@ -69,7 +69,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     host.parent.mkdir(parents=True)
     host.write_text(HOST, encoding="utf-8")
     words = ["--outDir", str(folder), "--module", "commonjs", "--target", "es2022", "--noCheck", "--jsx", "react"]
-    files = [str(source / f"{name}.ts") for name in ("words", "program", "session")]
+    files = [str(source / name) for name in ("words.ts", "program.ts", "session.ts", "pane.tsx")]
     done = subprocess.run(
         [str(NODE), str(TYPE_CHECKER), *words, *files], capture_output=True, text=True, timeout=COMMAND_LIMIT_SEC
     )
@@ -228,3 +228,43 @@ def test_a_quick_answer_is_taken_and_decides(run: Run) -> None:
         f"return [await handedOver($, session, {CALL}) ?? null, made.filter(name => name === 'run').length]"
     )
     assert found == [None, 1]
+
+
+# Elements as plain tables, and the text that is in them.
+DRAWN = """
+globalThis.React = { createElement: (type, props, ...inside) => ({ inside }) }
+const text = one => typeof one === 'string' ? one : Array.isArray(one) ? one.map(text).join('') : text(one?.inside ?? '')
+"""
+AT = 1_772_323_200  # 2026-03-01T00:00:00Z
+POOL = {
+    "pool": "work", "poolLabel": "work", "provider": "alpha", "enabled": True, "bucket": "full", "metered": True,
+    "lastResort": False, "surplus": 30, "inflight": 0, "pacingWindow": "weekly", "fiveHour": None, "weekly": None,
+    "backAt": "2026-03-01T03:20:00Z", "why": "the limit of work is reached", "windows": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("state", "back_at", "in_strip", "in_pane"),
+    [
+        ("quarantined", POOL["backAt"], "quarantined, back in 3h", "quarantined · back in 3h · "),
+        ("quarantined", None, "quarantined", "quarantined · "),
+        ("burst-gated", POOL["backAt"], "full, back in 3h", "burst-gated · back in 3h · "),
+        ("ready", POOL["backAt"], "+30", "ready · "),
+    ],
+)
+def test_a_pool_that_is_left_out_for_a_time_says_until_when(
+    run: Run, state: str, back_at: str | None, in_strip: str, in_pane: str
+) -> None:
+    pool = {**POOL, "state": state, "backAt": back_at}
+    given = {
+        "state": {"pools": [pool], "runs": [], "verdicts": []},
+        "view": {"page": "pools"},
+        "columns": 100,
+        "now": AT,
+    }
+    strip, pane = run(
+        f"{DRAWN} const {{ poolRow }} = require('./strip'); const {{ paneBody }} = require('./pane');"
+        f"return [poolRow({{}}, {json.dumps(pool)}, 100, {AT}, 8), paneBody({{}}, {json.dumps(given)})].map(text)"
+    )
+    assert strip.endswith(in_strip)
+    assert f"work {in_pane}surplus 30 · the limit of work is reached" in pane

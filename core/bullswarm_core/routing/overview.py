@@ -57,6 +57,13 @@ class PoolOverview:
         """The lanes that the pool takes, in their customary order."""
         return tuple(lane for lane in LANES if lane in self.pool.lanes)
 
+    @property
+    def back_at(self) -> datetime | None:
+        """When the pool is open again; None when nothing closes it, or nobody knows."""
+        if self.spent is None or self.quarantine is None:
+            return self.quarantine.until if self.quarantine else self.spent.resets_at if self.spent else None
+        return None if self.spent.resets_at is None else max(self.spent.resets_at, self.quarantine.until)
+
     def to_json(self) -> dict[str, Any]:
         """The row as a camelCase object; the pool by id, its label beside it."""
         pool, row = self.pool, self.row
@@ -105,7 +112,7 @@ class PoolOverview:
             "urgencyState": row.urgency_state,
             "nearFiveHourLimit": row.near_five_hour_limit,
             "spentWindow": self.spent.kind if self.spent else None,
-            "backAt": iso(_back_at(self.spent, self.quarantine)),
+            "backAt": iso(self.back_at),
             "quarantine": _quarantine_document(self.quarantine),
             "meterSnapshot": _snapshot(pool.windows, self.now),
             "meterReadBy": pool.meter_read_by,
@@ -139,13 +146,6 @@ def overview(pool: Pool, *, now: datetime, context: RoutingContext = _NO_CONTEXT
 def _model_limits(current: Readings) -> tuple[Window, ...]:
     scoped = [window for (_, scope), window in current.items() if scope is not None and scope != DEFAULT_MODEL]
     return tuple(sorted(scoped, key=lambda window: (window.scope or "", window.kind)))
-
-
-def _back_at(used_up: Window | None, quarantine: Quarantine | None) -> datetime | None:
-    """When the pool is open again; None when nothing closes it, or nobody knows."""
-    if used_up is None or quarantine is None:
-        return quarantine.until if quarantine else used_up.resets_at if used_up else None
-    return None if used_up.resets_at is None else max(used_up.resets_at, quarantine.until)
 
 
 def _quarantine_document(quarantine: Quarantine | None) -> dict[str, Any] | None:
