@@ -16,8 +16,8 @@ ENDS = ("Stop", "SubagentStop", "SessionEnd", "Notification", "PreCompact", "Tea
 
 
 def hook_files() -> list[Path]:
-    skipped = ("node_modules", ".venv", ".git")
-    return [path for path in ROOT.rglob("*hooks*.json") if not any(part in skipped for part in path.parts)]
+    parts = ("hooks", "server", "providers", "core", "claude-mod")
+    return [path for part in parts for path in (ROOT / part).rglob("*hooks*.json") if "node_modules" not in path.parts]
 
 
 def test_no_hook_of_ours_is_asked_at_the_end_of_a_turn() -> None:
