@@ -67,13 +67,19 @@ def length_of(window: Window) -> timedelta | None:
         return WINDOW_LENGTHS[window.kind]
     if window.resets_at is None:
         return None
-    return window.resets_at - month_before(window.resets_at)
+    try:
+        return window.resets_at - month_before(window.resets_at)
+    except OverflowError:
+        return None
 
 
 def starts_at(window: Window) -> datetime | None:
-    """When the window opened, or None when its reset is unknown."""
+    """When the window opened, or None when its reset is unknown or is none: one of the first days of the calendar (year 1)."""
     length = length_of(window)
-    return None if window.resets_at is None or length is None else window.resets_at - length
+    try:
+        return None if window.resets_at is None or length is None else window.resets_at - length
+    except OverflowError:
+        return None
 
 
 def is_unanchored(window: Window) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullswarm_core.pools import Inflight, Pool, Rate, Window, WindowKind
+from bullswarm_core.pools import WINDOW_KINDS, Inflight, Pool, Rate, Window, WindowKind
 from bullswarm_core.quota.windows import (
     elapsed_pct,
     gates_model,
@@ -61,6 +61,13 @@ def test_a_month_is_the_utc_calendar_month_that_ends_at_its_reset(reset: datetim
 def test_a_month_is_counted_in_utc_whatever_zone_its_reset_is_written_in() -> None:
     hong_kong = datetime.fromisoformat("2026-10-01T08:00:00+08:00")
     assert starts_at(Window("monthly", 10.0, hong_kong)) == datetime(2026, 9, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("kind", WINDOW_KINDS)
+def test_a_window_that_would_open_before_the_calendar_has_no_known_begin(kind: WindowKind) -> None:
+    reset = datetime(1, 1, 1, 3, tzinfo=UTC)
+    assert starts_at(Window(kind, 10.0, reset)) is None
+    assert elapsed_pct(Window(kind, 10.0, reset), NOW) is None
 
 
 def test_a_stated_length_wins_but_none_is_shorter_than_an_hour() -> None:
