@@ -166,6 +166,20 @@ def test_damage_is_skipped_and_counted(written: Written) -> None:
     )
 
 
+@pytest.mark.parametrize("reset", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", None])
+def test_a_reset_that_can_not_be_costs_nothing_else(written: Written, reset: str | None) -> None:
+    with written.history("first").open("ab") as file:
+        window = {"kind": "weekly", "usedPct": 3, "resetsAt": reset}
+        file.write(
+            json.dumps(
+                {"capturedAt": iso(written.now - timedelta(minutes=5)), "windows": [window], "readBy": ""}
+            ).encode()
+            + b"\n"
+        )
+    said = written.site.say("simulate", "--json", "--policy", "pace")
+    assert (said.code, said.document["tasks"]) == (0, 30), said.err
+
+
 def test_what_has_no_length_and_what_met_a_wall_is_told(written: Written) -> None:
     at = written.begins + timedelta(days=2, minutes=40)
     written.attempt("first", at, at + timedelta(minutes=20), "quota")

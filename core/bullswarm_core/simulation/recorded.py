@@ -96,8 +96,9 @@ class Replay:
         return (self.until - self.begins) / timedelta(days=1)
 
     def enough(self) -> bool:
-        """Whether there is enough of it to say anything."""
-        return len(self.log.played) >= MIN_TASKS and self.days >= MIN_DAYS and len(self.pools) >= MIN_POOLS
+        """Whether there is enough of it to say anything; days that only the cap made few are."""
+        long = self.days >= MIN_DAYS or self.older_than_cap > 0
+        return len(self.log.played) >= MIN_TASKS and long and len(self.pools) >= MIN_POOLS
 
 
 def replay_of(

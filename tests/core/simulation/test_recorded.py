@@ -282,6 +282,11 @@ def test_enough_is_twenty_tasks_of_three_days_on_two_pools() -> None:
     assert replayed(attempts).enough()
     assert not replayed(attempts[1:]).enough()
     assert not replayed(attempts, days=MIN_DAYS - 0.1).enough()
+    pools = [Account(name, [], []).recorded(6) for name in "ab"]
+    many = [attempt(number, 50 * number, 10) for number in range(150)]
+    capped = replay_of(pools, many, since=BEGIN, until=at(150 * 50), most_tasks=MIN_TASKS)
+    assert capped.days < MIN_DAYS
+    assert capped.enough()
     one = replay_of([Account("a", [], []).recorded(6)], attempts, since=BEGIN, until=at(6 * 1440))
     assert not one.enough()
 
