@@ -1,4 +1,4 @@
-"""Pools: the table, and below it all about the one under the cursor; label and switch it from here."""
+"""Pools: the table, and below it all about the one under the cursor; label and switch it from here, end its quarantine."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from bullswarm_server.dashboard.row_list import RowList
 from bullswarm_server.dashboard.rows import Place, RowTable
 from bullswarm_server.dashboard.view_home import pool_rows
 from bullswarm_server.dashboard.view_pools import detail_rows, next_kind
+from bullswarm_server.displays.text import one_line
 
 
 class PoolsPage(Page):
@@ -30,6 +31,7 @@ class PoolsPage(Page):
         Binding("l", "label", show=False),
         Binding("e", "switch", show=False),
         Binding("w", "window", show=False),
+        Binding("u", "resume", show=False),
         Binding("tab", "other", show=False, priority=True),
     ]
     DEFAULT_CSS = """
@@ -92,7 +94,8 @@ class PoolsPage(Page):
         if item is None:
             return ()
         switch = "turn off" if item.pool.enabled else "turn on"
-        return (Key("l", "label"), Key("e", switch), Key("w", "next window"), Key("tab", "details"))
+        resume = () if item.quarantine is None else (Key("u", "resume"),)
+        return (*resume, Key("l", "label"), Key("e", switch), Key("w", "next window"), Key("tab", "details"))
 
     def on_row_list_moved(self, message: RowList.Moved) -> None:
         """Show the pool under the cursor."""
@@ -149,6 +152,22 @@ class PoolsPage(Page):
         told = () if state == "on" else ("what runs on it now goes on; it gets nothing new",)
         question = Question(title=f"turn {item.pool.shown_name} {state}", command=lambda _: _command(words), told=told)
         self._ask(question, lambda _: words)
+
+    def action_resume(self) -> None:
+        """Ask whether the quarantine is to end before its time."""
+        item = self.item
+        if item is None:
+            return
+        if item.quarantine is None:
+            self.dashboard.say(f"{item.pool.shown_name} is not quarantined", "warn")
+            return
+        words = ["pools", "resume", typed_name(item.pool.id, item.pool.label)]
+        told = (
+            one_line(item.quarantine.why),
+            "the next pick may try it again; a spent window keeps it out all the same",
+        )
+        title = f"end the quarantine of {item.pool.shown_name}"
+        self._ask(Question(title=title, command=lambda _: _command(words), told=told), lambda _: words)
 
     def _ask(self, question: Question, words: object) -> None:
         def answered(answer: str | None) -> None:

@@ -42,6 +42,7 @@ KEYS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("l", "name the pool; an empty name takes its label away"),
             ("e", "turn the pool on or off"),
             ("w", "draw its next window"),
+            ("u", "end its quarantine before its time"),
         ),
     ),
 )

@@ -85,12 +85,18 @@ def _head(item: PoolOverview, terminal: Terminal) -> list[Row]:
     name = heading(f"{one_line(pool.shown_name)}", terminal)
     rows = [Row(f"{name.line} {paint(terminal.clipped(word, max(0, terminal.width - len(pool.shown_name) - 1)))}")]
     rows += text_rows([" · ".join(parts)], terminal)
-    trouble = trouble_text(item)
+    troubles = [text for text in (_quarantine(item), trouble_text(item)) if text]
     return [
         *rows,
-        *(Row(terminal.style.warn(row.line)) for row in text_rows([trouble] if trouble else [], terminal)),
+        *(Row(terminal.style.warn(row.line)) for row in text_rows(troubles, terminal)),
         Row(""),
     ]
+
+
+def _quarantine(item: PoolOverview) -> str:
+    if item.quarantine is None:
+        return ""
+    return f"quarantined until {local_moment(item.quarantine.until, item.now)}: {one_line(item.quarantine.why)}"
 
 
 def _windows(item: PoolOverview, terminal: Terminal) -> list[Row]:

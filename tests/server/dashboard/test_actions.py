@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import io
 import shlex
+from contextlib import closing
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.server.dashboard.conftest import Open
 from tests.server.dashboard.screens import Screens
-from tests.server.dashboard.world import ALPHA, BETA, Runs, World, broken, gated, running
+from tests.server.dashboard.world import ALPHA, BETA, NASTY, SHOWN_NASTY, Runs, World, broken, gated, running
 from tests.server.workflow_site import assert_taken
 from textual.widgets import Input, Static
 
+from bullswarm_core.database import open_database
+from bullswarm_core.home import write_json
 from bullswarm_core.labels import Labels
+from bullswarm_core.quarantines import in_force, record
+from bullswarm_core.routing.quarantine import Quarantine
 from bullswarm_core.runs.events import GatePassed, RunReopened, StepAccepted, StepReset
 from bullswarm_core.settings import Settings
 from bullswarm_server.cli.main import dispatch
@@ -189,3 +195,32 @@ async def test_a_pool_is_named_and_switched_by_the_verbs_that_are_shown(opened: 
         assert not Settings.load(world.home).enabled(ALPHA) and "disabled" in screens.text
         await screens.press("e", "enter")
         assert Settings.load(world.home).enabled(ALPHA)
+
+
+async def test_a_quarantine_says_why_and_is_ended_by_the_verb_that_is_shown(
+    opened: Open, world: World, runs: Runs
+) -> None:
+    write_json(world.home.state_file, {"version": 1, "config": {"routingPolicy": "classic"}})
+    why = f"limit reached {NASTY}"
+    with closing(open_database(world.home)) as connection:
+        record(connection, [Quarantine(ALPHA, "quota", world.now + timedelta(hours=3), why)], at=world.now)
+    async with opened(130) as screens:
+        await screens.press("3")
+        assert "quarantined 2h" in screens.cursor_line()
+        assert "quarantined until " in screens.text and f"limit reached {SHOWN_NASTY}" in screens.text
+        assert "resume" in screens.lines[-1]
+        await screens.press("u")
+        assert command_shown(screens) == "bullswarm pools resume work"
+        assert in_force_of(world) == {ALPHA}
+        await screens.press("escape")
+        assert in_force_of(world) == {ALPHA}
+        await screens.press("u", "enter")
+        assert in_force_of(world) == set() and "work is quarantined no longer" in screens.text
+        assert "resume" not in screens.lines[-1]
+        await screens.press("u")
+        assert "work is not quarantined" in screens.text and not isinstance(screens.app.screen, Ask)
+
+
+def in_force_of(world: World) -> set[str]:
+    with closing(open_database(world.home)) as connection:
+        return set(in_force(connection, now=world.now))
