@@ -117,9 +117,11 @@ def _pin_unfit(request: Request, excluded: Sequence[Exclusion]) -> Segment:
         why = f"it is disabled or has no model on the {request.tier} tier"
     else:
         why = f"it {entry.reason}"
-    return text(
-        "no eligible pool: the pinned pool ", pool(pin), f" cannot run {request.lane}/{request.tier} work ({why})"
-    )
+    work = f" cannot run {request.lane}/{request.tier} work ({why})"
+    way_out: Segment = ()
+    if entry is not None and entry.kind == "disabled":
+        way_out = text(" · bullswarm strategy set-provider ", pool(pin), " on takes it back in")
+    return text("no eligible pool: the pinned pool ", pool(pin), work) + way_out
 
 
 def _filters_left_none(request: Request, filtered: Sequence[Exclusion], others: Sequence[Exclusion]) -> Segment:

@@ -253,7 +253,7 @@ def test_no_stand_in_answers_for_a_pool_that_only_waits() -> None:
             Request("build", pin="a"),
             [pool("a", enabled=False), pool("b")],
             "no eligible pool: the pinned pool a cannot run build/medium work"
-            " (it is disabled or has no model on the medium tier)",
+            " (it is disabled or has no model on the medium tier) · bullswarm strategy set-provider a on takes it back in",
         ),
         (
             Request("build", pin="a"),
