@@ -50,11 +50,13 @@ def expected_minutes(lane: Lane, effort: Effort, wall_seconds: Sequence[float] =
 class Expectations:
     """What a task of one lane and tier takes: ``by_pool`` where a pool's own attempts tell it, ``usual`` on any other.
 
-    The number that a pick forecasts with is the one that the attempt is booked with (reference routing 1.5).
+    The number that a pick forecasts with is the one that the attempt is booked with (reference routing 1.5). ``spread``
+    tells how widely lengths differ (see :func:`log_spread`).
     """
 
     usual: Expected
     by_pool: Mapping[str, Expected] = field(default_factory=dict)
+    spread: float | None = None
 
     def on(self, pool: str) -> Expected:
         """Return what the task takes on this pool."""
@@ -80,6 +82,7 @@ def expectations(connection: sqlite3.Connection | None, lane: Lane, effort: Effo
             for pool, own in by_pool.items()
             if len(own) >= MIN_DURATION_SAMPLES
         },
+        log_spread([seconds for _, seconds in attempts]),
     )
 
 

@@ -21,8 +21,9 @@ class RoutingContext:
     ``pace`` reads ``inflight_penalty_pct`` (points, 0 or more), ``assignments`` ({tier: pool id, or (pool id, model)}),
     ``reserves`` ({pool id: the share of its pacing window that the person keeps, 0 to 100}), ``probes`` ({pool id: why
     its free model did not answer}) and ``route_summary``. ``classic`` reads all of these, ``incumbents`` and
-    ``quarantines``. The fields of other policies never change a pick of ``pace``. Raises ValueError for a penalty that is NaN,
-    infinite or negative, and for a reserve outside its range.
+    ``quarantines``; ``foresight`` those of ``pace`` and ``task_spread`` (the standard deviation of the natural logarithm
+    of what such tasks took; None while too few are known). The fields of other policies never change a pick of ``pace``.
+    Raises ValueError for a penalty that is NaN, infinite or negative, and for a reserve outside its range.
     """
 
     inflight_penalty_pct: float = DEFAULT_INFLIGHT_PENALTY_PCT

@@ -122,7 +122,7 @@ def choose(
         view.pools(bookings),
         now=view.now,
         policy=view.settings.routing_policy,
-        context=replace(context, expected_minutes=expected.minutes_by_pool()),
+        context=replace(context, expected_minutes=expected.minutes_by_pool(), task_spread=expected.spread),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bullswarm_core.errors import UsageError
 from bullswarm_core.routing.policies.arrangement import Policy
 
-POLICY_NAMES: tuple[str, ...] = ("pace", "classic")
+POLICY_NAMES: tuple[str, ...] = ("pace", "classic", "foresight")
 
 
 def policy_named(name: str) -> Policy:

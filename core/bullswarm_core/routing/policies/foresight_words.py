@@ -1,0 +1,65 @@
+"""How ``foresight`` explains a pick in one line: the pace that the pool needs, and how likely the task meets a wall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bullswarm_core.routing.checks import LIMIT_NAMES
+from bullswarm_core.routing.parts import Segment, listed, pool, text
+from bullswarm_core.routing.policies.foresight_outlook import LIKELY, Outlook
+from bullswarm_core.routing.reasons import five_hour_note, load_note, surplus
+from bullswarm_core.routing.request import Request
+from bullswarm_core.routing.text import number
+
+
+def opening(pick: Outlook, request: Request, *, by_assignment: bool) -> Segment:
+    """Which rule made the pick, and the pick's numbers."""
+    me = pool(pick.row.pool)
+    facts = ", ".join([_need(pick), _wall(pick), *five_hour_note(pick.row), *load_note(pick.row)])
+    if pick.row.free:
+        named = f"free model {pick.row.model}" if pick.row.model else "free default model"
+        return text("free pool first: ", me, f" ({named}, {facts})")
+    if by_assignment:
+        return text(f"configured {request.tier} assignment (", me, f", {facts})")
+    return text("least expected loss: ", me, f" ({facts})")
+
+
+def notes(pick: Outlook, ordered: Sequence[Outlook], passed: Outlook | None, request: Request) -> tuple[Segment, ...]:
+    """What was passed over: the assignment, what free models and reserves put behind, and pools for their walls."""
+    found: list[Segment] = []
+    others = [item for item in ordered if item is not pick]
+    if passed is not None:
+        why = _behind(passed, pick)
+        found.append(text(f"{request.tier} assignment passed over: ", pool(passed.row.pool), f" ({why})"))
+    metered = [item for item in others if not item.row.free]
+    if pick.row.free and metered:
+        items = [text(pool(item.row.pool), f" {surplus(item.row)}") for item in metered]
+        found.append(text("metered pools ranked below free: ") + listed(items))
+    if kept := [item for item in ordered if item.row.reserved]:
+        items = [text(pool(item.row.pool), f" {number(item.row.reserve_pct or 0.0)}% kept for you") for item in kept]
+        found.append(text("reserve: ") + listed(items))
+    riskier = [item for item in others if item.need > pick.need and item.loss > pick.loss and item is not passed]
+    if riskier and request.pin is None:
+        items = [text(pool(item.row.pool), f" (needs {number(item.need)}x, {_wall(item)})") for item in riskier]
+        found.append(text("further behind but riskier: ") + listed(items))
+    if pick.chance >= LIKELY:
+        found.append(text(f"{_wall(pick)}: a limit mid-attempt goes back to the caller"))
+    return tuple(found)
+
+
+def _need(item: Outlook) -> str:
+    if item.row.pace is None:
+        return f"surplus {surplus(item.row)}"
+    return f"needs {number(item.need)}x its even pace to be used up, surplus {surplus(item.row)}"
+
+
+def _wall(item: Outlook) -> str:
+    if item.window is None or item.chance < 0.005:
+        return "no limit in sight"
+    return f"{round(item.chance * 100)}% chance of its {LIMIT_NAMES[item.window]} limit"
+
+
+def _behind(passed: Outlook, pick: Outlook) -> str:
+    if passed.row.reserved and not pick.row.reserved:
+        return "reserved for you"
+    return "not free" if pick.row.free and not passed.row.free else _wall(passed)
