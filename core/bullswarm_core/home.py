@@ -10,7 +10,6 @@ import errno
 import fcntl
 import json
 import os
-import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, BinaryIO
 
 from bullswarm_core.errors import LockTimeoutError, StateError, StorageError
 from bullswarm_core.fast.files import file_name_of as file_name_of
+from bullswarm_core.fast.files import open_ordinary
 
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
@@ -110,7 +110,8 @@ def read_json(path: Path, *, default: Any = None) -> Any:
     Raises StateError, with file and line, when the file is there and cannot be read or is not JSON.
     """
     try:
-        data = _content(path)
+        with open_ordinary(path) as file:
+            data = file.read()
     except FileNotFoundError:
         return default
     except OSError as error:
@@ -126,21 +127,6 @@ def read_json(path: Path, *, default: Any = None) -> Any:
         raise _damaged(path, data[: error.start].count(b"\n") + 1, "bytes that are not UTF-8") from error
     except (ValueError, RecursionError) as error:
         raise _damaged(path, 1, str(error) or "nested too deeply") from error
-
-
-def _content(path: Path) -> bytes:
-    """Read a file whole, and nothing else: a pipe in its place has no writer to wait for, a device no end."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        mode = os.fstat(handle).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "it is no ordinary file")
-        with open(handle, "rb", closefd=False) as file:
-            return file.read()
-    finally:
-        os.close(handle)
 
 
 def write_json(path: Path, value: Any) -> None:

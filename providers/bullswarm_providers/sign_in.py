@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_core.connector import Account, Connector, SignInState
+from bullswarm_core.fast.files import open_ordinary
 from bullswarm_core.paths import expand_path
 
 # A settings file that is larger than this is no settings file; reading it would only cost time.
@@ -59,7 +60,7 @@ def has_content(path: str | Path) -> bool:
 def read_object(path: str | Path) -> dict[str, Any]:
     """Read a JSON object of another program; anything else, or none at all, is an empty one."""
     try:
-        with open(path, "rb") as file:
+        with open_ordinary(path) as file:
             value = json.loads(file.read(_LARGEST_FILE))
     except (OSError, ValueError, RecursionError):
         return {}
@@ -69,7 +70,7 @@ def read_object(path: str | Path) -> dict[str, Any]:
 def read_toml(path: str | Path) -> dict[str, Any] | None:
     """Read a TOML file of another program; {} when there is none, None when it is there and can't be understood."""
     try:
-        with open(path, "rb") as file:
+        with open_ordinary(path) as file:
             text = file.read(_LARGEST_FILE).decode()
     except FileNotFoundError:
         return {}

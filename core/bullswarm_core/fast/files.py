@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, BinaryIO
 
 # The state of a hundred pools is 50 KB; what is larger is not ours, and reading it would cost the caller's time.
 LARGEST_BYTES = 1 << 20
@@ -32,17 +34,30 @@ def expanded(path: str, environ: Mapping[str, str]) -> str:
     return path
 
 
+def open_ordinary(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file that a worker may have had in its hands: a pipe in its place has no writer to wait for, a device no end.
+
+    Raises OSError for whatever is no ordinary file, ValueError for a path with a NUL.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is no ordinary file", os.fspath(path))
+        return open(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
 def read_json(path: str) -> Any:
     """Return the JSON value in a file; None when it is missing, damaged, too large, or no ordinary file."""
     import json
 
     try:
-        # Not to wait for the writer of a pipe that somebody put there.
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except (OSError, ValueError):
-        return None
-    try:
-        with open(handle, "rb") as file:
+        with open_ordinary(path) as file:
             data = file.read(LARGEST_BYTES + 1)
         return json.loads(data) if len(data) <= LARGEST_BYTES else None
     except (OSError, ValueError, RecursionError):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_core.errors import BullswarmError, WorkerStartError
+from bullswarm_core.fast.files import open_ordinary
 from bullswarm_core.home import make_folder
 from bullswarm_core.judging.git_tree import SAFE_SETTINGS, git_environment
 from bullswarm_core.runs.three_way import MISSING, Version
@@ -210,7 +211,8 @@ def _places(cwd: str, environ: Mapping[str, str]) -> tuple[str, str, str, str]:
 
 def _excludes(repository: Repository) -> bytes:
     try:
-        return Path(repository.common, "info/exclude").read_bytes()
+        with open_ordinary(Path(repository.common, "info/exclude")) as file:
+            return file.read(_MOST_OUTPUT)
     except OSError:
         return b""
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bullswarm_core.database import transaction
 from bullswarm_core.errors import RunConflictError, StateError, StorageError, UsageError
+from bullswarm_core.fast.files import open_ordinary
 from bullswarm_core.home import Home, read_json
 from bullswarm_core.runs.engine import kernel_lease
 from bullswarm_core.runs.folder import MARKER, RunFolder
@@ -28,6 +29,8 @@ from bullswarm_core.workers.identity import ProcessIdentity, is_alive
 _ORPHANED_AFTER = timedelta(days=1)
 # Worktrees stand right below the run's folder or one folder deeper; what a worker built may be deep and large.
 _DEPTH = 3
+# A path; whatever is longer is not what git wrote.
+_LONGEST_LINK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +227,7 @@ def _nobody_drives(folder: RunFolder) -> Iterator[None]:
 
 def _leads_to_worktree(file: Path) -> bool:
     try:
-        return "/worktrees/" in file.read_text("utf-8", "replace")
+        with open_ordinary(file) as opened:
+            return b"/worktrees/" in opened.read(_LONGEST_LINK)
     except OSError:
         return False

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from bullswarm_core.fast.files import open_ordinary
 from bullswarm_core.judging.fingerprint import BUILD_NAMES, BUILD_SUFFIXES, CACHE_NAMES, CACHE_SUFFIXES
 from bullswarm_core.runs.private_git import PrivateGit, Repository, versions
 from bullswarm_core.runs.three_way import MISSING, Version, as_git_sees
@@ -15,6 +16,8 @@ from bullswarm_core.values import dataclass, replace
 
 COMMITS = "(commits)"
 _NOT_OURS = CACHE_NAMES - {".git"}
+# A path; whatever is longer is not what git wrote.
+_LONGEST_LINK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ def left_in(git: PrivateGit, expected: Expected) -> tuple[str, ...]:
             found.add(path)
     found |= _ignored(git, files, expected.merged)
     found |= _staged(expected, git, origin)
-    if _link_of(git.tree) != expected.link:
+    if link_of(git.tree) != expected.link:
         found.add(".git")
     if _has_commits(expected):
         found.add(COMMITS)
@@ -95,14 +98,17 @@ def _has_commits(expected: Expected) -> bool:
     if not admin.is_dir():
         return False
     head, log = admin / "HEAD", admin / "logs/HEAD"
-    if head.read_text("utf-8", "replace").strip() != expected.commit:
-        return True
+    with open_ordinary(head) as file:
+        if file.read(_LONGEST_LINK).decode("utf-8", "replace").strip() != expected.commit:
+            return True
     return (hashlib.sha256(log.read_bytes()).hexdigest() if log.is_file() else "") != expected.log
 
 
-def _link_of(tree: str) -> str | None:
+def link_of(tree: str | Path) -> str | None:
+    """Return what the ``.git`` of a worktree says; None where a worker left no such file, or something else in its place."""
     try:
-        return Path(tree, ".git").read_text("utf-8", "surrogateescape")
+        with open_ordinary(Path(tree, ".git")) as file:
+            return file.read(_LONGEST_LINK).decode("utf-8", "surrogateescape")
     except OSError:
         return None
 

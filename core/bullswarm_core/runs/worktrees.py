@@ -23,7 +23,7 @@ from bullswarm_core.runs.private_git import GitRefusedError, PrivateGit, Reposit
 from bullswarm_core.runs.three_way import Version
 from bullswarm_core.runs.tree_commit import commit_tree
 from bullswarm_core.runs.tree_files import TreeFiles
-from bullswarm_core.runs.worktree_contents import Expected, left_in
+from bullswarm_core.runs.worktree_contents import Expected, left_in, link_of
 from bullswarm_core.values import dataclass, field
 from bullswarm_core.wire import to_wire
 from bullswarm_core.workers.spawn import MARKER, kill_orphans
@@ -211,7 +211,7 @@ class Worktree:
         """Raise WorkerStartError unless the worktree is the one that was made: git in another one works somewhere else."""
         try:
             same = _identity(self.path) == record.get("identity")
-            same = same and (self.path / ".git").read_text("utf-8", "surrogateescape") == record.get("link")
+            same = same and link_of(self.path) == record.get("link")
         except (OSError, ValueError):
             same = False
         if not same:

@@ -18,6 +18,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bullswarm_core.fast.files import open_ordinary
+
 MISSING = "missing"
 # Settings are small; of anything larger the size and the time of change tell enough.
 _READ_BYTES = 1024 * 1024
@@ -63,7 +65,9 @@ def _of_file(path: Path, *, room: int) -> tuple[str, int]:
     facts = path.stat()
     if not path.is_file() or facts.st_size > min(room, _READ_BYTES):
         return f"{facts.st_size} bytes at {facts.st_mtime_ns}", 0
-    return _digest(path.read_bytes()), facts.st_size
+    with open_ordinary(path) as file:
+        data = file.read(_READ_BYTES)
+    return _digest(data), len(data)
 
 
 def _digest_of_all(files: Iterable[Path]) -> str:
@@ -87,7 +91,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _digest_of_part(file: Path, keys: list[str]) -> str:
     try:
-        with file.open("rb") as opened:
+        with open_ordinary(file) as opened:
             data = opened.read(_LARGEST_JSON)
     except FileNotFoundError:
         data = b"{}"  # the CLI's first start makes the file, and a file without that part is no change of it

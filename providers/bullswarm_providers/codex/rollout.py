@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bullswarm_core.fast.files import open_ordinary
 from bullswarm_core.workers.facts import Denial
 
 # A thread id is a UUID; anything else is no part of a file name.
@@ -156,7 +157,7 @@ def _is_before(written: Any, since: datetime | None) -> bool:
 
 def _lines(path: Path) -> Iterator[bytes]:
     try:
-        with path.open("rb") as file:
+        with open_ordinary(path) as file:
             while file.tell() < _LARGEST_ROLLOUT and (line := file.readline(_LONGEST_LINE)):
                 yield line
     except OSError:

@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bullswarm_core.fast.files import open_ordinary
 from bullswarm_core.quota.observing import Observation
 from bullswarm_core.quota.vendor_values import FUTURE_SLACK, moment
 from bullswarm_providers.codex.rollout import names_in, newest_days
@@ -44,7 +45,7 @@ def rollout_readings(config_dir: str | Path, *, now: datetime) -> tuple[Observat
 def readings_of(path: Path, *, now: datetime) -> dict[str, Observation]:
     """Return the last reading of each limit that one rollout tells, by the limit's id."""
     try:
-        with path.open("rb") as file:
+        with open_ordinary(path) as file:
             first = file.readline(_HEAD_BYTES)
             size = file.seek(0, 2)
             file.seek(max(0, size - _TAIL_BYTES))

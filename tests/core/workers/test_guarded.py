@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.alarms import nobody_waits
 
 from bullswarm_core.workers.guarded import MISSING, changed, fingerprints
 
@@ -99,3 +100,15 @@ def test_a_file_that_the_first_start_makes_is_no_change_of_a_part_that_it_lacks(
     assert changed(before) == ()
     file.write_text('{"mcpServers": {"evil": {"command": "sh"}}}')
     assert changed(before) == (f"{file}#mcpServers",)
+
+
+def test_a_pipe_in_place_of_a_file_is_a_change_and_nobody_waits_for_its_writer(tmp_path: Path) -> None:
+    paths = [str(tmp_path / "settings.json"), f"{tmp_path / '.claude.json'}#mcpServers"]
+    (tmp_path / ".claude.json").write_text('{"mcpServers": {"mine": {}}}')
+    (tmp_path / "settings.json").write_text("{}")
+    before = fingerprints(paths)
+    for name in ("settings.json", ".claude.json"):
+        (tmp_path / name).unlink()
+        os.mkfifo(tmp_path / name)
+    with nobody_waits("settings that are a pipe"):
+        assert changed(before) == tuple(paths)

@@ -10,18 +10,18 @@ from mcp_types import CallToolResult
 
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import UsageError
+from bullswarm_core.fast.files import open_ordinary
 from bullswarm_core.program.issues import issues_of
-from bullswarm_core.program.model import program_from
 from bullswarm_core.runs.services import utc_now
-from bullswarm_core.runs.worktree_obstacles import isolation_issues
-from bullswarm_server.launch import Origin, create_workflow
+from bullswarm_server.launch import create_workflow
 from bullswarm_server.mcp.arguments import WorkflowGoalArguments
-from bullswarm_server.mcp.asking import origin_of, working_folder
+from bullswarm_server.mcp.asking import working_folder
 from bullswarm_server.mcp.results import answer, clipped, fitted, without_empty
 from bullswarm_server.mcp.session import Call, absolute_file
 from bullswarm_server.mcp.tools.run import wait_on
 from bullswarm_server.mcp.tools.tool import ACTS, Tool
 from bullswarm_server.mcp.waiting import Report
+from bullswarm_server.workflow_machine import here
 
 SCHEMA_VERSION = "bullswarm.workflow-goal.v1"
 CONTRACT = "bullswarm://program-contract"
@@ -44,13 +44,16 @@ def _start(call: Call, given: WorkflowGoalArguments) -> tuple[str, bool] | CallT
     issues = issues_of(program)
     if issues:
         return _invalid(issues)
-    if given.isolation == "worktree":
-        home, environ = call.home.root, call.machine.environ
-        if blocked := isolation_issues(program_from(program), cwd, home=home, environ=environ):
-            return _invalid(blocked)
-    origin: Origin = origin_of(call)
+    machine = here(call.home, call.machine.environ, client=call.client.name)
+    origin = machine.origin()
+    options = without_empty(
+        {"concurrency": given.concurrency, "retryAttempts": given.retry_attempts, "isolation": given.isolation}
+    )
     earlier = call.run_of_key(given.idempotency_key)
-    options = {"concurrency": given.concurrency, "retryAttempts": given.retry_attempts, "isolation": given.isolation}
+    # What was started by this key is told as it is, whatever has become of the machine.
+    blocked = machine.issues(program, cwd=cwd, options=options, now=utc_now()) if earlier is None else []
+    if blocked:
+        return _invalid(blocked, what="cannot run here")
     connection = open_database(call.home)
     try:
         created = create_workflow(
@@ -59,7 +62,7 @@ def _start(call: Call, given: WorkflowGoalArguments) -> tuple[str, bool] | CallT
             program,
             goal=clipped(given.goal, 2000),
             cwd=cwd,
-            options=without_empty(options),
+            options=options,
             environ=call.machine.environ,
             origin=origin,
             now=utc_now(),
@@ -80,11 +83,13 @@ def _program(given: dict[str, Any] | str) -> Any:
         return _parsed(given.encode(), "program")
     file = absolute_file(given, "program")
     try:
-        if file.stat().st_size > _MOST_PROGRAM_BYTES:
-            raise UsageError(f"program {file} has more than {_MOST_PROGRAM_BYTES} bytes", hint=f"see {CONTRACT}")
-        return _parsed(file.read_bytes(), f"program {file}")
+        with open_ordinary(file) as opened:
+            data = opened.read(_MOST_PROGRAM_BYTES + 1)
     except OSError as error:
         raise UsageError(f"cannot read program {file}: {error.strerror}", hint="give a file that exists") from error
+    if len(data) > _MOST_PROGRAM_BYTES:
+        raise UsageError(f"program {file} has more than {_MOST_PROGRAM_BYTES} bytes", hint=f"see {CONTRACT}")
+    return _parsed(data, f"program {file}")
 
 
 def _parsed(data: bytes, what: str) -> Any:
@@ -94,7 +99,7 @@ def _parsed(data: bytes, what: str) -> Any:
         raise UsageError(f"{what} is not JSON: {error}", hint=f"see {CONTRACT}") from error
 
 
-def _invalid(issues: list[str]) -> CallToolResult:
+def _invalid(issues: list[str], *, what: str = "is not valid") -> CallToolResult:
     follow = f"correct the program (its rules: resource {CONTRACT}) and call again"
 
     def build(count: int) -> CallToolResult:
@@ -108,7 +113,7 @@ def _invalid(issues: list[str]) -> CallToolResult:
             "omittedIssues": more or None,
             "next": follow,
         }
-        lines = [f"the program is not valid, nothing was started: {len(issues)} issues", f"next: {follow}", *shown]
+        lines = [f"the program {what}, nothing was started: {len(issues)} issues", f"next: {follow}", *shown]
         return answer(lines, without_empty(document), error=True)
 
     return fitted(build, min(len(issues), _MOST_ISSUES))
