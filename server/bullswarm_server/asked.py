@@ -11,13 +11,15 @@ from bullswarm_core import ledger
 from bullswarm_core.caller import Caller, check_depth
 from bullswarm_core.errors import UnknownNameError
 from bullswarm_core.home import Home
+from bullswarm_core.ledger import Booking
 from bullswarm_core.quota.durations import expectations
 from bullswarm_core.routing import Decision
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.pick import View, choose
+from bullswarm_core.runs.pick import View, choose, second_writer
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.task import Task
 from bullswarm_core.settings import Settings
+from bullswarm_core.workers.tree import tree_of
 from bullswarm_server.cli.task_arguments import PoolNames
 from bullswarm_server.launch import ROOT_VARIABLE, Origin
 from bullswarm_server.machine import why_no_pool
@@ -41,6 +43,14 @@ class Asked:
         bookings = ledger.entries(self.connection, now=self.view.now) if self.connection else []
         expected = expectations(self.connection, self.task.lane, self.task.tier)
         return choose(self.view, self.task, bookings, caller_pool=self.origin.caller_pool, expected=expected)
+
+    def conflict(self) -> tuple[Booking, str] | None:
+        """Return who already writes where this task would write, and that tree: the kernel would refuse it (design D6)."""
+        if self.connection is None:
+            return None
+        tree = tree_of(self.task.cwd)
+        booking = second_writer(ledger.entries(self.connection, now=self.view.now), self.task, tree)
+        return (booking, tree) if booking else None
 
 
 def pool_names(services: Services, pool_ids: Sequence[str], *, home: Home, environ: Mapping[str, str]) -> PoolNames:

@@ -127,18 +127,13 @@ def _options(request: Mapping[str, Any], context: Any) -> argparse.Namespace:
 
 
 def _why_not(asked: Any) -> str | None:
-    from bullswarm_core import ledger
-    from bullswarm_core.runs.pick import conflict_text, second_writer
-    from bullswarm_core.workers.tree import tree_of
+    from bullswarm_core.runs.pick import conflict_text
 
     decision = asked.decide()
     if decision.pool is None:
         return str(decision.reason)
-    if asked.connection is None:
-        return None
-    tree = tree_of(asked.task.cwd)
-    booking = second_writer(ledger.entries(asked.connection, now=asked.view.now), asked.task, tree)
-    return conflict_text(booking, tree) if booking else None
+    conflict = asked.conflict()
+    return conflict_text(*conflict) if conflict else None
 
 
 def _pool_label(state: RunState, home: Home) -> str | None:

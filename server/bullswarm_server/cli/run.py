@@ -6,16 +6,14 @@ import argparse
 import time
 from typing import Any
 
-from bullswarm_core import ledger
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import RunConflictError, UsageError
 from bullswarm_core.labels import Labels
 from bullswarm_core.routing import Decision
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.pick import conflict_text, second_writer
+from bullswarm_core.runs.pick import conflict_text
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.verdict_document import SCHEMA_VERSION, running_document
-from bullswarm_core.workers.tree import tree_of
 from bullswarm_server.asked import Asked
 from bullswarm_server.cli.asking import asking
 from bullswarm_server.cli.context import CommandContext
@@ -125,12 +123,9 @@ def _stop(context: CommandContext, run_id: str) -> None:
 
 def _refuse_second_writer(asked: Asked) -> None:
     """Refuse early, with nothing created, what the kernel would refuse for good inside its transaction."""
-    if asked.connection is None:
-        return
-    tree = tree_of(asked.task.cwd)
-    booking = second_writer(ledger.entries(asked.connection, now=asked.view.now), asked.task, tree)
-    if booking is not None:
-        raise RunConflictError(conflict_text(booking, tree))
+    conflict = asked.conflict()
+    if conflict is not None:
+        raise RunConflictError(conflict_text(*conflict))
 
 
 def _dry_run(asked: Asked, options: argparse.Namespace, context: CommandContext) -> int:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bullswarm_core.fast import VERSION
 from bullswarm_core.values import dataclass
 from bullswarm_server.integrate import json_edit, json_text
+from bullswarm_server.integrate.own_files import OwnFiles
 from bullswarm_server.integrate.parts import Notes, Part, PartState, ended_text, starting_text
 from bullswarm_server.integrate.person import Person
 from bullswarm_server.integrate.sources import COMMAND, Sources, claude_mod
-from bullswarm_server.integrate.workspace import OPEN, Workspace
+from bullswarm_server.integrate.workspace import Workspace
 
 VARIABLE = "CLAUDE_CODE_PLUGIN_DIRS"
 _PATH = ("env", VARIABLE)
@@ -28,51 +28,6 @@ _MANIFEST = ".claude-plugin/plugin.json"
 _HOOKS = "hooks/hooks.json"
 # What Claude Code itself puts into the folder of a mod that it watches.
 _WRITTEN_BY_CLAUDE = (".claude-plugin/types/", ".claude-plugin/.gitignore", "tsconfig.json", ".gitignore")
-
-
-@dataclass(frozen=True, slots=True)
-class ModFiles:
-    """The files of the mod; everything below ``folder``, which holds a folder for each version, belongs to it."""
-
-    folder: Path
-    files: Mapping[str, str]
-    name: str = "mod"
-    optional: bool = False
-
-    @property
-    def file(self) -> Path:
-        return self.folder / VERSION
-
-    def state(self, space: Workspace) -> PartState:
-        found = {path: space.text(path, mode=OPEN) for path in self._there() if not self._is_claudes(path)}
-        if not found:
-            return PartState("missing")
-        if found == self._wanted():
-            return PartState("installed")
-        return PartState("outdated", "its files are another version's, or run a bullswarm elsewhere")
-
-    def install(self, space: Workspace, notes: Notes) -> Notes:
-        wanted = self._wanted()
-        for path in self._there():
-            if path not in wanted:
-                space.put(path, None, within=self.folder)
-        for path, text in wanted.items():
-            space.text(path, mode=OPEN)
-            space.put(path, text, within=self.folder)
-        return notes
-
-    def remove(self, space: Workspace, notes: Notes) -> None:
-        for path in self._there():
-            space.put(path, None, within=self.folder)
-
-    def _wanted(self) -> dict[Path, str | None]:
-        return {self.file / name: text for name, text in self.files.items()}
-
-    def _there(self) -> list[Path]:
-        return sorted(path for path in self.folder.rglob("*") if path.is_file())
-
-    def _is_claudes(self, path: Path) -> bool:
-        return path.is_relative_to(self.file) and str(path.relative_to(self.file)).startswith(_WRITTEN_BY_CLAUDE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +87,8 @@ class ModEntry:
 def mod_parts(folder: Path, person: Person, sources: Sources) -> tuple[Part, ...]:
     """Return what the mod consists of for the Claude Code whose settings are in ``folder``."""
     mods = person.folder("BULLSWARM_HOME", ".bullswarm") / "claude-mod"
-    return ModFiles(mods, mod_files(sources)), ModEntry(folder / "settings.json", mods)
+    files = OwnFiles(mods, mods / VERSION, mod_files(sources), name="mod", agents_own=_WRITTEN_BY_CLAUDE)
+    return files, ModEntry(folder / "settings.json", mods)
 
 
 def mod_files(sources: Sources) -> dict[str, str]:

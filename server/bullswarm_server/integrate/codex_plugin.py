@@ -14,12 +14,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from bullswarm_core.values import dataclass
 from bullswarm_server.integrate.agent import json_value
 from bullswarm_server.integrate.hook_parts import HookTrust
-from bullswarm_server.integrate.parts import Notes, Part, PartState, TomlEntry
+from bullswarm_server.integrate.own_files import OwnFiles
+from bullswarm_server.integrate.parts import Part, PartState, TomlEntry
 from bullswarm_server.integrate.sources import SKILL_NAME, Sources, claude_mod
-from bullswarm_server.integrate.workspace import OPEN, Workspace
 
 PLUGIN_ID = "bullswarm@bullswarm"
 _NAME = "bullswarm"
@@ -32,54 +31,12 @@ _MARKETPLACE_FOLDERS = ("claude-mod", "_claude_mod")
 Installed = Literal["ours", "the person's"]
 
 
-@dataclass(frozen=True, slots=True)
-class PluginFiles:
-    """The files of the plug-in in Codex's cache; everything below ``folder`` belongs to it."""
-
-    folder: Path
-    files: Mapping[str, str]
-    name: str = "plug-in"
-    optional: bool = False
-
-    @property
-    def file(self) -> Path:
-        return plugin_folder(self.folder)
-
-    def state(self, space: Workspace) -> PartState:
-        found = self._found(space)
-        if not found:
-            return PartState("missing")
-        wanted = {self.file / name: text for name, text in self.files.items()}
-        if found == wanted:
-            return PartState("installed")
-        return PartState("outdated", "its files are another version's, or run a bullswarm elsewhere")
-
-    def install(self, space: Workspace, notes: Notes) -> Notes:
-        wanted = {self.file / name: text for name, text in self.files.items()}
-        for path in self._found(space):
-            if path not in wanted:
-                space.put(path, None, within=self.folder)
-        for path, text in wanted.items():
-            space.text(path, mode=OPEN)
-            space.put(path, text, within=self.folder)
-        return notes
-
-    def remove(self, space: Workspace, notes: Notes) -> None:
-        for path in self._found(space):
-            space.put(path, None, within=self.folder)
-
-    def _found(self, space: Workspace) -> dict[Path, str]:
-        paths = sorted(path for path in self.folder.rglob("*") if path.is_file())
-        texts = {path: space.text(path, mode=OPEN) for path in paths}
-        return {path: text for path, text in texts.items() if text is not None}
-
-
 def plugin_parts(folder: Path, sources: Sources, entry: Mapping[str, Any]) -> tuple[Part, ...]:
     """Return what the plug-in form consists of in Codex's ``folder``; ``entry`` is how the MCP server is started."""
     market = {"source_type": "local", "source": claude_mod()}
-    config = folder / "config.toml"
+    config, cache = folder / "config.toml", _cache(folder)
     return (
-        PluginFiles(_cache(folder), plugin_files(sources, entry)),
+        OwnFiles(cache, plugin_folder(cache), plugin_files(sources, entry), name="plug-in"),
         TomlEntry(
             config, ("marketplaces", _NAME), market, fixed=tuple(market), name="marketplace", judge=_marketplace_state
         ),

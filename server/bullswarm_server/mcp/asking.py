@@ -8,16 +8,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bullswarm_core import ledger
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import RunConflictError, UsageError
-from bullswarm_core.runs.pick import look, second_writer
+from bullswarm_core.runs.pick import look
 from bullswarm_core.runs.task import Task
 from bullswarm_core.settings import Settings
-from bullswarm_core.workers.tree import tree_of
 from bullswarm_server.asked import ANY_TASK, Asked, origin_from, pool_names, providers_of
 from bullswarm_server.cli.task_arguments import PoolNames, task_file_text
-from bullswarm_server.launch import Origin, refuse_home_in_reach
+from bullswarm_server.launch import refuse_home_in_reach
 from bullswarm_server.mcp.arguments import RunArguments, TaskArguments
 from bullswarm_server.mcp.session import Call, absolute_file
 
@@ -51,19 +49,11 @@ def asking(call: Call, given: TaskArguments, *, cwd: str, prompt: str | None, wr
             connection.close()
 
 
-def origin_of(call: Call) -> Origin:
-    """Return who asks for work, and how deep in other work. Raises UsageError where the depth limit forbids more."""
-    profiles = tuple(call.services(write_cache=True).load_profiles())
-    return origin_from(call.caller(profiles), Settings.load(call.home), call.machine.environ)
-
-
 def refuse_second_writer(asked: Asked) -> None:
     """Refuse early, with nothing created, what the kernel would refuse for good inside its transaction (design D6)."""
-    if asked.connection is None:
-        return
-    tree = tree_of(asked.task.cwd)
-    booking = second_writer(ledger.entries(asked.connection, now=asked.view.now), asked.task, tree)
-    if booking is not None:
+    conflict = asked.conflict()
+    if conflict is not None:
+        booking, tree = conflict
         raise RunConflictError(
             f"run {booking.run} already writes in {tree} (a {booking.lane} task on {booking.pool})",
             hint=f'wait for it: run {{"run_id": "{booking.run}"}}, or pass "shared_tree": true',
