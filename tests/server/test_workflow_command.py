@@ -295,6 +295,15 @@ def test_steps_are_added_from_a_file_and_from_an_answer(site: Site) -> None:
     assert site.say("workflow", "add", "last", "--from-answer", "c").code == 2
 
 
+def test_a_step_that_this_machine_can_never_do_is_not_added(site: Site) -> None:
+    goal(site, document({"id": "a"}), "--foreground")
+    ghost = {"id": "c", "prompt": "Do it.", "route": {"pools": {"use": ["ghost"]}}}
+    part = program_file(site, {"steps": [ghost]}, "part.json")
+    refused = site.say("workflow", "add", "last", "--steps", str(part))
+    assert refused.code == 2 and 'route.pools.use names "ghost", which is no pool' in refused.err
+    assert "steps.added" not in site.newest_events()
+
+
 def test_some_steps_are_waited_for(site: Site) -> None:
     program = document({"id": "a"}, {"id": "b", "prompt": "WAIT"}, {"id": "c", "prompt": "FAIL"})
     goal(site, program, "--retry-attempts", "0")

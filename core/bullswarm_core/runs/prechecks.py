@@ -6,7 +6,7 @@ spent window is no reason, since it comes back by itself; the engine hands such 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from bullswarm_core.labels import Labels
@@ -30,18 +30,20 @@ class Machine:
     caller_pool: str | None = None
 
 
-def precheck(state: RunState, machine: Machine) -> list[str]:
-    """Return what keeps a run that was not started yet from working.
+def precheck(state: RunState, machine: Machine, *, only: Collection[str] | None = None) -> list[str]:
+    """Return what keeps the steps of a run that were not started yet from working: all of them, or the named ones.
 
     One issue per step: an unknown name first, since nothing else can be told then.
     """
-    issues = [issue for step in state.program.steps for issue in _unknown_names(step, machine)]
+    asked = [step for step in state.program.steps if only is None or step.id in only]
+    issues = [issue for step in asked for issue in _unknown_names(step, machine)]
     unknown = {step.id for step in state.program.steps if any(_unknown_names(step, machine))}
     decisions = {step.id: _decision(state, step.id, machine) for step in state.program.steps if step.id not in unknown}
-    for step_id, decision in decisions.items():
-        if decision.pool is None:
-            issues.append(_nobody(state, step_id, decision, machine.labels))
-    issues += _dependent_reviews(state, decisions)
+    for step in asked:
+        decision = decisions.get(step.id)
+        if decision is not None and decision.pool is None:
+            issues.append(_nobody(state, step.id, decision, machine.labels))
+    issues += _dependent_reviews(asked, decisions)
     return issues
 
 
@@ -87,9 +89,9 @@ def _nobody(state: RunState, step_id: str, decision: Decision, labels: Labels) -
     return f"step {step_id}: no pool can take it: {told}"
 
 
-def _dependent_reviews(state: RunState, decisions: Mapping[str, Decision]) -> Iterator[str]:
+def _dependent_reviews(steps: Sequence[Step], decisions: Mapping[str, Decision]) -> Iterator[str]:
     """Find steps that must be done by another provider than earlier ones where only one provider can do both."""
-    for step in state.program.steps:
+    for step in steps:
         mine = _providers(decisions.get(step.id))
         for other in step.route.independent_of:
             theirs = _providers(decisions.get(other))

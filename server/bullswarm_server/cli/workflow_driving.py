@@ -27,6 +27,7 @@ from bullswarm_server.cli.workflow_program import read_document
 from bullswarm_server.driving import act, refuse_own_worker
 from bullswarm_server.launch import request_stop, wait_for
 from bullswarm_server.machine import services_for, why_no_pool
+from bullswarm_server.workflow_machine import here
 
 WAIT_VERSION = "bullswarm.workflow-wait.v1"
 ACT_VERSION = "bullswarm.workflow-act.v1"
@@ -115,6 +116,7 @@ def add(options: argparse.Namespace, context: CommandContext) -> int:
     """Let the program grow by new steps, gates and loops; what is there stays as it is."""
     state = state_named(options.run_id, context)
     fragment = _fragment(options, state)
+    here(context.home, context.environ).refuse_additions(state, fragment, now=utc_now())
     added = ", ".join(
         str(item.get("id"))
         for part in ("steps", "gates", "loops")

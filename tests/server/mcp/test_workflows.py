@@ -156,3 +156,23 @@ async def test_output_of_a_worker_is_fenced(actors: Site) -> None:
     (row,) = done.document["steps"]
     assert row["answer"].startswith("<<<worker-output ") and '{"done": true}' in row["answer"]
     assert ANSWER not in done.text
+
+
+async def test_what_this_machine_can_never_do_is_refused_at_once_and_starts_nothing(actors: Site) -> None:
+    nobody = document({"id": "a", "route": {"pools": {"use": ["ghost"]}}})
+    async with calling(actors) as call:
+        refused = await goal(call, actors, nobody)
+    assert refused.error and "cannot run here, nothing was started" in refused.text
+    assert refused.document["issues"] == [
+        'step a: route.pools.use names "ghost", which is no pool (pools: claude-code, echo, one, two)'
+    ]
+    assert not actors.home.database_file.exists()
+
+
+async def test_a_step_that_this_machine_can_never_do_is_not_added(actors: Site) -> None:
+    part = {"steps": [{"id": "c", "prompt": "More.", "lane": "analyze", "route": {"pools": {"use": ["ghost"]}}}]}
+    async with calling(actors) as call:
+        await goal(call, actors, document({"id": "a"}))
+        refused = await call("runs", op="add", run_id="last", steps=part)
+        assert refused.error and "which is no pool (pools: claude-code, echo, one, two)" in refused.text
+        assert (await call("run", run_id="last")).document["counts"] == {"succeeded": 1}

@@ -25,6 +25,7 @@ from bullswarm_server.mcp.tools.tool import ACTS, Tool
 from bullswarm_server.mcp.verdicts import Output
 from bullswarm_server.mcp.waiting import Report
 from bullswarm_server.mcp.workflow_answers import workflow_answer
+from bullswarm_server.workflow_machine import here
 
 # A page for reading on: text and document each carry it.
 _PAGE_BYTES = 3400
@@ -65,6 +66,8 @@ def _wish(call: Call, state: RunState, given: RunsArguments) -> Wish:
     if given.op == "steer":
         return steer(given.message or "", by=by)
     if given.op == "add":
+        machine = here(call.home, call.machine.environ, client=call.client.name)
+        machine.refuse_additions(state, given.steps or {}, now=utc_now())
         return add(given.steps or {}, by=by)
     if given.node is None:
         raise UsageError(f"node is missing for {given.op}", hint=f"steps: {', '.join(state.steps)}")

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from bullswarm_core.assemble import current_pools, routing_context
-from bullswarm_core.caller import Caller, check_depth, find_caller
+from bullswarm_core.caller import Caller, find_caller
 from bullswarm_core.connector import PoolProfile
+from bullswarm_core.errors import UsageError
 from bullswarm_core.home import Home
 from bullswarm_core.labels import Labels
+from bullswarm_core.program.issues import issues_of
 from bullswarm_core.runs.events import RunCreated
+from bullswarm_core.runs.intents import grown
 from bullswarm_core.runs.prechecks import Machine, precheck
 from bullswarm_core.runs.services import Services
-from bullswarm_core.runs.state import begun
+from bullswarm_core.runs.state import RunState, begun
 from bullswarm_core.runs.worktree_obstacles import isolation_issues
 from bullswarm_core.settings import Settings
 from bullswarm_core.values import dataclass
-from bullswarm_server.launch import ROOT_VARIABLE, Origin
+from bullswarm_server.asked import origin_from
+from bullswarm_server.launch import Origin
 from bullswarm_server.machine import services_for, why_no_pool
 
 
@@ -45,12 +49,18 @@ class Here:
 
     def origin(self) -> Origin:
         """Return who asks. Raises UsageError for a worker that is too deep in other runs."""
-        depth = check_depth(self.environ, limit=self.settings.depth_limit)
-        root = self.environ.get(ROOT_VARIABLE)
-        return Origin(caller=self.caller.provider, caller_pool=self.caller.pool_id, depth=depth, root=root)
+        return origin_from(self.caller, self.settings, self.environ)
 
-    def issues(self, program: Mapping[str, Any], *, cwd: str, options: Mapping[str, Any], now: datetime) -> list[str]:
-        """Return what keeps a valid program from working here."""
+    def issues(
+        self,
+        program: Mapping[str, Any],
+        *,
+        cwd: str,
+        options: Mapping[str, Any],
+        now: datetime,
+        only: Collection[str] | None = None,
+    ) -> list[str]:
+        """Return what keeps a valid program from working here: all of its steps, or the named ones."""
         state = begun(
             RunCreated(
                 run_id="-", short_id="-", kind="workflow", goal="-", cwd=cwd, program=program, options=dict(options)
@@ -66,14 +76,31 @@ class Here:
             now=now,
             caller_pool=self.caller.pool_id,
         )
-        issues = precheck(state, machine)
+        issues = precheck(state, machine, only=only)
         if options.get("isolation") == "worktree":
             issues += isolation_issues(state.program, cwd, home=self.home.root, environ=self.environ)
         return issues
 
+    def refuse_additions(self, state: RunState, fragment: Mapping[str, Any], *, now: datetime) -> None:
+        """Raise UsageError for added steps that could never work here; the rules of programs are the wish's own to check."""
+        program, added = grown(state, fragment)
+        if issues_of(program):
+            return
+        created = state.created
+        issues = self.issues(program, cwd=created.cwd, options=created.options, now=now, only=added)
+        if issues:
+            raise UsageError(
+                f"nothing was added to {created.short_id}, it cannot run here: {'; '.join(issues)}",
+                hint="correct it and add it again",
+            )
 
-def here(home: Home, environ: Mapping[str, str]) -> Here:
-    """Look at this machine. Raises StateError when the person's decisions can't be read."""
+
+def here(home: Home, environ: Mapping[str, str], *, client: str | None = None) -> Here:
+    """Look at this machine; ``client`` is the name of an MCP client that calls.
+
+    Raises StateError when the person's decisions can't be read.
+    """
     services = services_for(home, environ)
     profiles = services.load_profiles()
-    return Here(home, environ, services, profiles, Settings.load(home), find_caller(environ, profiles=profiles))
+    caller = find_caller(environ, client_name=client, profiles=profiles)
+    return Here(home, environ, services, profiles, Settings.load(home), caller)
