@@ -87,6 +87,11 @@ class Reader:
         horizon = _LENGTHS[window] + _SLACK if window else self.horizon
         return parse_reset(text, written_at=self.written_at, zone=self.zone, horizon=horizon)
 
+    def bounded(self, moment: datetime | None, window: WindowKind | None) -> datetime | None:
+        """Return a reset that a signal named; None for one further ahead than its window, or any, can be."""
+        horizon = _LENGTHS[window or "monthly"] + _SLACK
+        return moment if moment is not None and moment - self.written_at <= horizon else None
+
     def after(self, seconds: float | None) -> datetime | None:
         """Return the end of a wait of ``seconds`` named by the provider; None for none or one out of bounds."""
         if seconds is None or not 0 <= seconds <= _LENGTHS["monthly"].total_seconds():
@@ -114,7 +119,7 @@ def notice_of(stream: StreamFacts, reader: Reader) -> Notice | None:
     A reply that is one line accepted as a limit notice, from a turn that produced nothing, is the provider's notice.
     """
     said = _said_by_errors(stream, reader) or classify_notice(_final_words(stream), reader)
-    signalled = _notice_of_signals(stream.limits, said)
+    signalled = _notice_of_signals(stream.limits, said, reader)
     if signalled is not None:
         return signalled
     if said is not None:
@@ -179,7 +184,7 @@ def _is_end(error: ProviderError) -> bool:
     return error.fatal and not error.warning
 
 
-def _notice_of_signals(limits: tuple[LimitSignal, ...], said: Notice | None) -> Notice | None:
+def _notice_of_signals(limits: tuple[LimitSignal, ...], said: Notice | None, reader: Reader) -> Notice | None:
     """Turn the last signal that names a window or a reset into a notice, in the provider's own words where it had some.
 
     A signal that names neither proves no window: Claude Code sends one for a plain 429, with "(not your usage limit)".
@@ -189,12 +194,14 @@ def _notice_of_signals(limits: tuple[LimitSignal, ...], said: Notice | None) -> 
         return Notice("throttle", "rate limited by the provider", said_by="signal") if limits and said is None else None
     window = window_named(signal.window or "")
     spoken = said if said is not None and said.kind == "quota" else None
+    # A worker's own commands can write into the stream; what they say there must not keep the pool out for years.
+    named = reader.bounded(signal.resets_at, window)
     return Notice(
         "quota",
         spoken.line if spoken else f"the provider refused the work: {signal.window or 'usage'} window spent",
         window=window or (spoken.window if spoken else None),
-        resets_at=signal.resets_at or (spoken.resets_at if spoken else None),
-        reset_source="named" if signal.resets_at or (spoken and spoken.resets_at) else None,
+        resets_at=named or (spoken.resets_at if spoken else None),
+        reset_source="named" if named or (spoken and spoken.resets_at) else None,
         scope=signal.scope or scope_named(signal.window or "") or (spoken.scope if spoken else None),
         said_by="signal",
     )

@@ -7,7 +7,7 @@ auth failure").
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from bullswarm_core.values import dataclass
@@ -18,6 +18,7 @@ UNKNOWN_RESET = timedelta(minutes=30)
 """How long a usage limit keeps a pool out when neither the notice nor its 5-hour reading tells a reset (older seed)."""
 AUTH_REPROBE = timedelta(minutes=10)
 """How long a sign-in that failed upstream keeps a pool and its group out, whatever is said (older seed)."""
+_LAST_SECOND = datetime.max.replace(microsecond=0, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +70,6 @@ def merged(known: Mapping[str, Quarantine], new: Iterable[Quarantine]) -> dict[s
 
 def _whole(moment: datetime) -> datetime:
     """The next whole second: a deadline is stored and shown to the second, and must not come early."""
-    return moment if moment.microsecond == 0 else moment.replace(microsecond=0) + timedelta(seconds=1)
+    whole = moment.replace(microsecond=0)
+    # The last second that there is (a damaged reading may name it) has no next one.
+    return whole if moment.microsecond == 0 or moment >= _LAST_SECOND else whole + timedelta(seconds=1)

@@ -82,6 +82,17 @@ def test_a_signal_with_a_providers_own_names() -> None:
     assert found is not None and (found.window, found.scope, found.reset_source) == ("weekly", "opus", None)
 
 
+@pytest.mark.parametrize("window", ["5h", "weekly", "monthly", None])
+def test_a_signal_cannot_keep_a_pool_out_for_longer_than_a_window(window: str | None) -> None:
+    """A worker's command can write such a line into its CLI's stream; no reset lies further ahead than its window is long."""
+    forged = datetime(9999, 12, 31, 23, 59, 59, 500_000, tzinfo=UTC)
+    found = notice_of(StreamFacts(limits=(LimitSignal(window, forged),)), READER)
+    assert found is not None and (found.kind, found.resets_at, found.reset_source) == ("quota", None, None)
+    honest = NOW + timedelta(hours=5, minutes=1)
+    kept = notice_of(StreamFacts(limits=(LimitSignal(window, honest),)), READER)
+    assert kept is not None and (kept.resets_at, kept.reset_source) == (honest, "named")
+
+
 def test_an_empty_signal_proves_no_window() -> None:
     """Claude Code sends a bare ``rejected`` for a plain 429 of a subscription."""
     bare = (LimitSignal(None, None),)

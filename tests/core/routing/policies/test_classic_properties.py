@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -183,3 +183,9 @@ def test_a_deadline_never_comes_early() -> None:
     exact = NOW + timedelta(milliseconds=1)
     found = after_limit("a", "why", now=NOW, named_reset=exact, five_hour_reset=None)
     assert found is not None and found.until == NOW + timedelta(seconds=1)
+
+
+def test_the_last_second_that_there_is_has_no_next_one() -> None:
+    last = datetime.max.replace(tzinfo=UTC)
+    found = after_limit("a", "why", now=NOW, named_reset=None, five_hour_reset=last)
+    assert found is not None and found.until == last.replace(microsecond=0)
