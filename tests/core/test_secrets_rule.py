@@ -18,6 +18,7 @@ SECRET_WORDS = ("PASS", "PASSWORD", "PWD", "TOKEN", "SECRET", "WEBHOOK", "DSN", 
         "SSHPASS", "MYSQL_PWD", "DB_PASS", "MYPASS", "SENTRY_DSN", "SLACK_WEBHOOK", "SLACK_WEBHOOK_URL", "PGPASSWORD",
         "ANTHROPIC_API_KEY", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "MY_PAT", "SESSION_COOKIE", "X_AUTH", "NPM_OAUTH",
         "HTTP_AUTHORIZATION", "AZURE_STORAGE_CONNECTION_STRING", "OPENCODE_CONFIG_CONTENT", "db_pass",
+        "ANTHROPIC_CUSTOM_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS", "DB_CREDS", "DB_PW", "AZURE_STORAGE_SAS", "MNEMONIC",
     ],
 )  # fmt: skip
 def test_secrets_are_known_by_their_names(name: str) -> None:
@@ -29,6 +30,7 @@ def test_secrets_are_known_by_their_names(name: str) -> None:
     [
         "PATH", "PWD", "OLDPWD", "HOME", "LANG", "EDITOR", "AUTHOR", "GIT_AUTHOR_NAME", "XAUTHORITY", "PATTERN",
         "SSH_AUTH_SOCK", "TLS_KEY_FILE", "GIT_ASKPASS", "SSH_ASKPASS", "PYTHONPATH", "INIT_CWD", "TERM",
+        "HEADERS_PATH", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_FILE", "PWM", "LESS_TERMCAP_so",
     ],
 )  # fmt: skip
 def test_plain_names_are_no_secrets(name: str) -> None:
@@ -41,6 +43,9 @@ def test_plain_names_are_no_secrets(name: str) -> None:
         "http://me:hidden@127.0.0.1:3128", "redis://:pw@h", "https://tok@host", "https://tok@host/4?x=1",
         "postgres://u:p/w@host/db", "https://hooks.example.com/services/T0/B0", "https://example.com/api/webhooks/1/x",
         "jdbc:sqlserver://h;user=me;password=hidden", "--verbose --token=hidden", "-----BEGIN RSA PRIVATE KEY-----",
+        "AUTHORIZATION: basic eHg6eXk=", "'http.extraheader=Authorization: x'", "x-a=1,api-key=hidden", "Bearer hidden.hidden",
+        "https://me.blob.example.com/c?sv=2020&sig=hidden", "sk-ant-api03-0123456789abcdef", "ghp_0123456789abcdef0123",
+        "AKIAIOSFODNN7EXAMPLE", "glpat-0123456789abcdef0123", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.hidden",
     ],
 )  # fmt: skip
 def test_secrets_are_known_by_their_values(value: str) -> None:
@@ -56,6 +61,9 @@ def test_secrets_are_known_by_their_values(value: str) -> None:
         "me@example.com",
         "/a/b",
         "a:b@c",
+        "basic",
+        "risk-0123456789abcdef0123",
+        "sk-learn",
         "",
     ],
 )

@@ -99,10 +99,18 @@ def compact(value: Any) -> str:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise AnswerTextError(f"the key {_shown(twice)} stands twice in one object")
+        raise AnswerTextError(f"the key {_shown(_twice(pairs))} stands twice in one object")
     return made
+
+
+def _twice(pairs: list[tuple[str, Any]]) -> str:
+    """Return the first key that stands there again, in one pass: an answer may hold tens of thousands."""
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise ValueError("no key stands twice")
 
 
 def _constant(word: str) -> NoReturn:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.alarms import nobody_waits
 
 from bullswarm_core.judging.answer_json import DEEPEST, AnswerTextError, compact, decoded, depth, read_value, unfenced
 
@@ -128,3 +129,13 @@ def test_several_fences_and_half_a_fence_are_no_answer(reply: str, words: str) -
 def test_a_fence_within_a_longer_fence_belongs_to_its_content() -> None:
     assert unfenced("````\n```\n1\n```\n````") == "```\n1\n```"
     assert unfenced("  use `[1]` or ``` here") == "  use `[1]` or ``` here"
+
+
+def test_a_key_that_stands_twice_is_found_among_very_many_at_once() -> None:
+    """The reader runs in the kernel, which drives all steps: an answer of 256 KiB took it most of a minute."""
+    keys = ",".join(f'"{number:x}":0' for number in range(30_000))
+    with (
+        nobody_waits("the key that stands twice", seconds=10.0),
+        pytest.raises(AnswerTextError, match='"752f" stands twice'),
+    ):
+        read_value(f'{{{keys},"752f":0}}')
