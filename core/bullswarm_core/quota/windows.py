@@ -16,11 +16,13 @@ BURST_BLOCK_PCT = 100.0
 still work).
 """
 
+MINUTE = timedelta(minutes=1)
 WINDOW_LENGTHS: Mapping[WindowKind, timedelta] = {
     "5h": timedelta(minutes=300),
     "daily": timedelta(hours=24),
     "weekly": timedelta(days=7),
 }
+_LENGTHS_IN_MINUTES: Mapping[WindowKind, float] = {kind: length / MINUTE for kind, length in WINDOW_LENGTHS.items()}
 MIN_WINDOW_LENGTH = timedelta(hours=1)
 """Shortest length that is believed: a shorter one, stated by a provider, is an artefact and would make every
 elapsed% jump.
@@ -36,7 +38,6 @@ PROTECTING_KINDS: tuple[WindowKind, ...] = ("5h", "daily")
 Readings = Mapping[tuple[WindowKind, str | None], Window]
 """The reading in force of each (kind, model scope)."""
 
-MINUTE = timedelta(minutes=1)
 CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far a provider's clock and ours may differ, with the time that a reading takes, before a difference means
 something.
@@ -175,9 +176,10 @@ def _badness(window: Window) -> tuple[object, ...]:
 
 def minutes_left(window: Window, now: datetime) -> float | None:
     """Minutes until the reset, more than 0; None when the reset is unknown, has passed or is not fixed yet."""
-    if window.resets_at is None or window.resets_at <= now or is_unanchored(window):
+    resets_at = window.resets_at
+    if resets_at is None or resets_at <= now or (not window.used_pct and is_unanchored(window)):
         return None
-    return (window.resets_at - now) / MINUTE
+    return (resets_at - now) / MINUTE
 
 
 def elapsed_pct(window: Window, now: datetime) -> float | None:
@@ -187,11 +189,16 @@ def elapsed_pct(window: Window, now: datetime) -> float | None:
 
 def elapsed_with(window: Window, left: float | None) -> float | None:
     """Share of the window that is over when so many minutes are left of it (see ``minutes_left``)."""
-    length = length_of(window)
-    if left is None or length is None:
+    if left is None:
         return None
-    share = 100.0 - left * 100 / (length / MINUTE)
-    return one_decimal(min(100.0, max(0.0, share)))
+    length = _LENGTHS_IN_MINUTES.get(window.kind) if window.length is None else None
+    if length is None:
+        whole = length_of(window)
+        if whole is None:
+            return None
+        length = whole / MINUTE
+    share = 100.0 - left * 100 / length
+    return 100.0 if share > 100.0 else one_decimal(share) if share > 0.0 else 0.0
 
 
 def gates_model(window: Window, model: str | None) -> bool:
@@ -232,8 +239,10 @@ def spent(window: Window, now: datetime, *, model: str | None = None) -> bool:
 
 def spent_window(windows: Iterable[Window], now: datetime, *, model: str | None = None) -> Window | None:
     """The spent window that keeps the pool out longest, or None; an unknown reset outlasts any known one."""
-    used_up = [window for window in windows if spent(window, now, model=model)]
-    return max(used_up, key=_lasts, default=None)
+    full = [window for window in windows if window.used_pct is not None and window.used_pct >= BURST_BLOCK_PCT]
+    if not full:  # asked of every pool, and so of most for nothing
+        return None
+    return max([window for window in full if spent(window, now, model=model)], key=_lasts, default=None)
 
 
 def _lasts(window: Window) -> tuple[bool, datetime, int]:

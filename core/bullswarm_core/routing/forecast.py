@@ -70,17 +70,18 @@ def remaining_minutes(record: Inflight, now: datetime) -> float | None:
     """Minutes that an attempt is still expected to take, 0 or more; None when its duration is unknown."""
     if record.expected_minutes is None:
         return None
-    elapsed = max(0.0, (now - record.started_at) / MINUTE)
-    return max(0.0, record.expected_minutes - elapsed)
+    elapsed = (now - record.started_at) / MINUTE
+    left = record.expected_minutes - (elapsed if elapsed > 0.0 else 0.0)
+    return left if left > 0.0 else 0.0
 
 
 def load_of(inflight: tuple[Inflight, ...], now: datetime) -> Load:
     """Sum up the work in flight."""
     if not inflight:
         return IDLE
-    minutes = [remaining_minutes(record, now) for record in inflight]
-    known = tuple(sorted([value for value in minutes if value is not None]))
-    return Load(len(inflight), known, sum(known), len(inflight) - len(known))
+    known = [left for record in inflight if (left := remaining_minutes(record, now)) is not None]
+    known.sort()
+    return Load(len(inflight), tuple(known), sum(known), len(inflight) - len(known))
 
 
 def forecast_window(
@@ -91,22 +92,19 @@ def forecast_window(
         return NOTHING_READ
     used = window.used_pct
     left = minutes_left(window, now)
+    elapsed, resets_at = elapsed_with(window, left), None if left is None else window.resets_at
+    if rate is None:
+        projected = None if load.minutes > 0 else used
+        return WindowForecast(used, projected, one_decimal(used), False, elapsed, left, resets_at)
     added = 0.0
-    projected: float | None = used
+    projected = used
     if load.minutes > 0:
-        added = 0.0 if rate is None else rate.pct_per_minute * _minutes_within(load, left)
-        projected = None if rate is None else one_decimal(used + added)
-    if rate is not None and candidate_minutes is not None:
+        added = rate.pct_per_minute * _minutes_within(load, left)
+        projected = one_decimal(used + added)
+    if candidate_minutes is not None:
         added += rate.pct_per_minute * _clip(candidate_minutes, left)
-    return WindowForecast(
-        used=used,
-        projected=projected,
-        forecast=one_decimal(used + added),
-        forecasted=rate is not None and (load.minutes > 0 or candidate_minutes is not None),
-        elapsed=elapsed_with(window, left),
-        minutes_left=left,
-        resets_at=None if left is None else window.resets_at,
-    )
+    forecasted = load.minutes > 0 or candidate_minutes is not None
+    return WindowForecast(used, projected, one_decimal(used + added), forecasted, elapsed, left, resets_at)
 
 
 def _minutes_within(load: Load, left: float | None) -> float:
@@ -117,7 +115,7 @@ def _minutes_within(load: Load, left: float | None) -> float:
 
 
 def _clip(minutes: float, left: float | None) -> float:
-    return minutes if left is None else min(minutes, left)
+    return minutes if left is None or minutes < left else left
 
 
 def charge(load: Load, rate: Rate | None, *, candidate_minutes: float | None, penalty: float) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from bullswarm_core.routing.decision import Exclusion, ReasonPart
 
@@ -11,6 +12,7 @@ MAX_NAMED = 12
 """Pools named in one list of a reason; with more the rest is counted, so that a reason stays a line."""
 
 Segment = tuple[ReasonPart, ...]
+Thing = TypeVar("Thing")
 
 
 def text(*pieces: str | ReasonPart) -> Segment:
@@ -29,6 +31,19 @@ def listed(items: Sequence[Segment], *, separator: str = ", ") -> Segment:
     if len(items) > MAX_NAMED:
         shown.append(text(f"{len(items) - MAX_NAMED} more"))
     return joined(shown, separator=separator)
+
+
+def told(heading: str, things: Sequence[Thing], words: Callable[[Thing], Segment]) -> list[Segment]:
+    """The heading and the ``words`` for each thing, as ``listed`` shows them; no segment where there is nothing to tell.
+
+    Only what is shown is put into words: among a thousand pools hundreds may be near a limit.
+    """
+    if not things:
+        return []
+    shown = [words(thing) for thing in things[:MAX_NAMED]]
+    if len(things) > MAX_NAMED:
+        shown.append(text(f"{len(things) - MAX_NAMED} more"))
+    return [text(heading) + joined(shown, separator=", ")]
 
 
 def joined(segments: Iterable[Segment], *, separator: str = SEGMENT_BREAK) -> Segment:

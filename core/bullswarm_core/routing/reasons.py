@@ -12,7 +12,7 @@ from bullswarm_core.routing.checks import LIMIT_NAMES, Judged
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import QUARANTINE_KINDS, Candidate, Decision, Exclusion, iso
 from bullswarm_core.routing.measure import left_fraction
-from bullswarm_core.routing.parts import Segment, joined, listed, pool, render, text
+from bullswarm_core.routing.parts import Segment, joined, listed, pool, render, text, told
 from bullswarm_core.routing.policies.arrangement import Arrangement
 from bullswarm_core.routing.request import Request
 from bullswarm_core.routing.text import duration, number
@@ -152,8 +152,7 @@ def _ranked_below_free(arrangement: Arrangement) -> list[Segment]:
     metered = [row for row in arrangement.rows if not row.free]
     if not arrangement.pick.free or not metered:
         return []
-    items = [text(pool(row.pool), f" {surplus(row)}") for row in metered]
-    return [text("metered pools ranked below free: ") + listed(items)]
+    return told("metered pools ranked below free: ", metered, lambda row: text(pool(row.pool), f" {surplus(row)}"))
 
 
 def _last_mile(row: Candidate) -> list[Segment]:
@@ -170,14 +169,14 @@ def _percent(row: Candidate, forecast: float | None, elapsed: float | None) -> S
 
 
 def _over_limit(rows: Sequence[Candidate]) -> list[Segment]:
-    items = [
-        _percent(row, row.forecast_five_hour_pct, row.five_hour_elapsed_pct)
-        if row.over_window == "5h"
-        else _percent(row, row.forecast_daily_pct, row.daily_elapsed_pct)
-        for row in rows
-        if row.forecast_over_limit
-    ]
-    return [text("forecast over 100% (still eligible; ranked last): ") + listed(items)] if items else []
+    over = [row for row in rows if row.forecast_over_limit]
+    return told("forecast over 100% (still eligible; ranked last): ", over, _over_window)
+
+
+def _over_window(row: Candidate) -> Segment:
+    if row.over_window == "5h":
+        return _percent(row, row.forecast_five_hour_pct, row.five_hour_elapsed_pct)
+    return _percent(row, row.forecast_daily_pct, row.daily_elapsed_pct)
 
 
 def _reserved(rows: Sequence[Candidate]) -> list[Segment]:
@@ -229,10 +228,8 @@ def _busier(request: Request, arrangement: Arrangement) -> list[Segment]:
     if request.pin is not None or arrangement.by_assignment:
         return []
     rivals = [row for row in arrangement.rows[: arrangement.selectable] if row.inflight > pick.inflight]
-    items = [
-        text(pool(row.pool), f" ({row.inflight} in flight)") for row in rivals if _unloaded(row) >= _unloaded(pick)
-    ]
-    return [text("preferred over busier: ") + listed(items)] if items else []
+    first = [row for row in rivals if _unloaded(row) >= _unloaded(pick)]
+    return told("preferred over busier: ", first, lambda row: text(pool(row.pool), f" ({row.inflight} in flight)"))
 
 
 def _unloaded(row: Candidate) -> float:

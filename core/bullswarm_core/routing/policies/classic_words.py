@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from bullswarm_core.quota.windows import one_decimal
 from bullswarm_core.routing.decision import Candidate
-from bullswarm_core.routing.parts import Segment, listed, pool, text
+from bullswarm_core.routing.parts import Segment, pool, text, told
 from bullswarm_core.routing.policies.classic_rules import (
     BURST_BLOCK_PCT,
     INCUMBENCY_MARGIN,
@@ -58,13 +58,16 @@ def notes(choice: Choice, rows: Sequence[Candidate], passed: Candidate | None, r
     kept = [row for row in rows if row.reserved and not row.forecast_gated]
     last = [row for row in others if row.urgency_state == "draining" and not row.forecast_gated]
     gate, line = number(BURST_BLOCK_PCT), number(PACING_BLOCK_PCT)
-    read = [row for row in gated if max(row.five_hour_used_pct or 0.0, row.daily_used_pct or 0.0) >= BURST_BLOCK_PCT]
-    found += _list(f"burst-gated at {gate}%: ", read, _gate)
-    found += _list(f"forecast-gated at {gate}%: ", [row for row in gated if row not in read], _gate)
+    found += _list(f"burst-gated at {gate}%: ", [row for row in gated if _read_over_gate(row)], _gate)
+    found += _list(f"forecast-gated at {gate}%: ", [row for row in gated if not _read_over_gate(row)], _gate)
     found += _list("near its limit and past its clock: ", near, _gate)
     found += _list("kept for you: ", kept, lambda row: [f"{number(row.reserve_pct or 0.0)}%"])
     found += _list(f"expiring, forecast at {line}% or over, last: ", last, _pacing)
     return tuple(found)
+
+
+def _read_over_gate(row: Candidate) -> bool:
+    return max(row.five_hour_used_pct or 0.0, row.daily_used_pct or 0.0) >= BURST_BLOCK_PCT
 
 
 def _why_not_incumbent(choice: Choice, incumbent: Candidate) -> str:
@@ -92,8 +95,7 @@ def _behind(row: Candidate, pick: Candidate) -> str:
 
 
 def _list(heading: str, rows: Sequence[Candidate], words: Callable[[Candidate], list[str]]) -> list[Segment]:
-    items = [text(pool(row.pool), f" {' '.join(words(row))}") for row in rows]
-    return [text(heading) + listed(items)] if items else []
+    return told(heading, rows, lambda row: text(pool(row.pool), f" {' '.join(words(row))}"))
 
 
 def _facts(row: Candidate) -> list[str]:
