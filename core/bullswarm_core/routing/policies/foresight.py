@@ -80,7 +80,7 @@ def _worst_wall(row: Candidate, minutes: float, context: RoutingContext) -> tupl
             continue  # not even if everything worked on to the reset
         length = length_within(minutes, spread, left)
         chance = wall_chance(length, row.inflight + 1, room)
-        walls.append((expected_loss(length, row.inflight, room), chance, kind))
+        walls.append((expected_loss(length, row.inflight, room, together=chance), chance, kind))
     # A forecast over 100 % is of the median length, so that the wall is as likely as not; of some windows no rate is told.
     forecast_over = row.sliver_window or row.over_window
     if forecast_over is not None and all(kind != forecast_over for _, _, kind in walls):

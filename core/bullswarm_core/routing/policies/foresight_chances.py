@@ -58,13 +58,14 @@ def wall_chance(length: Length, count: int, room: float) -> float:
     return 1 - normal(log(room / mean) / spread + spread / 2)
 
 
-def expected_loss(length: Length, count: int, room: float) -> float:
+def expected_loss(length: Length, count: int, room: float, *, together: float | None = None) -> float:
     """Return the minutes of work that one more attempt beside ``count`` puts at risk: its own, and that of the others.
 
     A wall ends everything on a pool: the attempt loses what it has worked until then, and the others lose theirs as far
-    as it makes the wall likelier.
+    as it makes the wall likelier. ``together`` is the chance that all of them meet it, where the caller knows it.
     """
-    alone, together = wall_chance(length, count, room), wall_chance(length, count + 1, room)
+    alone = wall_chance(length, count, room)
+    together = wall_chance(length, count + 1, room) if together is None else together
     own = min(length.age, max(room, 0.0))
     return together * own + max(0.0, together - alone) * count * length.age
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bullswarm_core.routing.checks import LIMIT_NAMES
-from bullswarm_core.routing.parts import Segment, listed, pool, text
+from bullswarm_core.routing.parts import Segment, pool, text, told
 from bullswarm_core.routing.policies.foresight_outlook import LIKELY, Outlook
 from bullswarm_core.routing.reasons import five_hour_note, load_note, surplus
 from bullswarm_core.routing.request import Request
@@ -32,19 +32,27 @@ def notes(pick: Outlook, ordered: Sequence[Outlook], passed: Outlook | None, req
         why = _behind(passed, pick)
         found.append(text(f"{request.tier} assignment passed over: ", pool(passed.row.pool), f" ({why})"))
     metered = [item for item in others if not item.row.free]
-    if pick.row.free and metered:
-        items = [text(pool(item.row.pool), f" {surplus(item.row)}") for item in metered]
-        found.append(text("metered pools ranked below free: ") + listed(items))
-    if kept := [item for item in ordered if item.row.reserved]:
-        items = [text(pool(item.row.pool), f" {number(item.row.reserve_pct or 0.0)}% kept for you") for item in kept]
-        found.append(text("reserve: ") + listed(items))
+    if pick.row.free:
+        found += told("metered pools ranked below free: ", metered, _surplus)
+    found += told("reserve: ", [item for item in ordered if item.row.reserved], _kept)
     riskier = [item for item in others if item.need > pick.need and item.loss > pick.loss and item is not passed]
     if riskier and request.pin is None:
-        items = [text(pool(item.row.pool), f" (needs {number(item.need)}x, {_wall(item)})") for item in riskier]
-        found.append(text("further behind but riskier: ") + listed(items))
+        found += told("further behind but riskier: ", riskier, _risk)
     if pick.chance >= LIKELY:
         found.append(text(f"{_wall(pick)}: a limit mid-attempt goes back to the caller"))
     return tuple(found)
+
+
+def _surplus(item: Outlook) -> Segment:
+    return text(pool(item.row.pool), f" {surplus(item.row)}")
+
+
+def _kept(item: Outlook) -> Segment:
+    return text(pool(item.row.pool), f" {number(item.row.reserve_pct or 0.0)}% kept for you")
+
+
+def _risk(item: Outlook) -> Segment:
+    return text(pool(item.row.pool), f" (needs {number(item.need)}x, {_wall(item)})")
 
 
 def _need(item: Outlook) -> str:
