@@ -142,22 +142,6 @@ def inflight_by_pool(bookings: Iterable[Booking]) -> dict[str, tuple[Inflight, .
     return {pool: tuple(items) for pool, items in found.items()}
 
 
-def writers_in_tree(
-    connection: sqlite3.Connection,
-    tree: str,
-    *,
-    now: datetime,
-    alive: Callable[[ProcessIdentity], bool] = is_alive,
-    host: str | None = None,
-) -> list[Booking]:
-    """Return the build and chore attempts that may be writing in ``tree`` at ``now`` (design D6: one at a time)."""
-    return [
-        booking
-        for booking in entries(connection, now=now, alive=alive, host=host)
-        if booking.tree == tree and booking.lane != "analyze"
-    ]
-
-
 def _living(
     connection: sqlite3.Connection, now: datetime, alive: Callable[[ProcessIdentity], bool], host: str
 ) -> tuple[list[Booking], list[int]]:

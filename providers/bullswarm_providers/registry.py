@@ -91,10 +91,10 @@ class Registry:
         return f"{loaded.connector.binary} was not found on PATH"
 
 
-def load(home: Home, environ: Mapping[str, str], settings: Any = None, *, write_cache: bool = True) -> Registry:
+def load(home: Home, environ: Mapping[str, str], *, write_cache: bool = True) -> Registry:
     """Load every provider and find its accounts; ``write_cache`` False (a dry run) writes nothing anywhere.
 
-    ``settings`` is accepted for callers that have them at hand; what a person decided is applied by routing, not here.
+    What a person decided is applied by routing, not here.
     """
     found: list[Loaded] = []
     problems: list[ProviderProblem] = []

@@ -14,10 +14,10 @@ from tests.agents.conftest import MachineMaker
 from tests.agents.machine import COMMAND_LIMIT_SEC, Machine
 from tests.agents.scripted_model import Answer, ModelRequest, call_tool, say
 from tests.agents.setups import CLAUDE, CODEX, OPENCODE, Setup
+from tests.hooks.rendered import hooks_of, plugin_of
 from tests.server.site import ANSWER, CONNECTOR
 
 from bullswarm_core.home import write_json
-from bullswarm_hooks.templates import render, render_plugin
 
 pytestmark = pytest.mark.real_cli
 
@@ -64,11 +64,11 @@ def prepare(machine: Machine, *, worker: bool = True) -> None:
     _write(machine.home / ".bash_profile", f"export PATH='{machine.environ['PATH']}'\n")
     command = str(commands / "bullswarm-hook")
     if machine.setup is OPENCODE:
-        _write(machine.home / ".config/opencode/plugin/bullswarm.js", render_plugin(command))
+        _write(machine.home / ".config/opencode/plugin/bullswarm.js", plugin_of("opencode", command))
     elif machine.setup is CODEX:
-        _write(machine.home / ".codex/hooks.json", json.dumps(render("codex", command)))
+        _write(machine.home / ".codex/hooks.json", json.dumps({"hooks": hooks_of("codex", command)}))
     else:
-        _write(machine.root / "settings.json", json.dumps(render("claude", command)))
+        _write(machine.root / "settings.json", json.dumps({"hooks": hooks_of("claude", command)}))
 
 
 def session(

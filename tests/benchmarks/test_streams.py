@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.stream_tables import load_table
 
-from bullswarm_core.workers.stream_table import StreamTable, load_table
+from bullswarm_core.workers.stream_table import StreamTable
 from bullswarm_core.workers.streams import StreamReader
 
 ROOT = Path(__file__).parents[2]
@@ -22,10 +23,6 @@ CHUNK = 64 << 10
 SENTENCE = 'The parser reads "tokens" one by one;\n\tit never looks back — not even for a name. '
 REPLY = SENTENCE * 5
 OUTPUT = SENTENCE * 24
-
-
-def table_of(folder: str) -> StreamTable:
-    return load_table(ROOT / "providers" / "bullswarm_providers" / folder / "stream.json")
 
 
 def claude(number: int) -> list[dict[str, Any]]:
@@ -174,7 +171,7 @@ def ratio_of(content: bytes, table: StreamTable) -> float:
 
 @pytest.mark.parametrize("folder", sorted(STREAMS))
 def test_reading_costs_at_most_twice_the_parsing(folder: str) -> None:
-    content, table = content_of(folder), table_of(folder)
+    content, table = content_of(folder), load_table(folder)
     # The best of some rounds: a neighbour that fills the caches slows interpreted code more than the parser in C.
     ratio = min(ratio_of(content, table) for _ in range(7))
     sys.stderr.write(f"streams: {folder} {ratio:.2f} times the CPU of json.loads\n")
@@ -185,10 +182,9 @@ def test_reading_costs_at_most_twice_the_parsing(folder: str) -> None:
 MEMORY = """
 import json, resource, sys
 from pathlib import Path
-from bullswarm_core.workers.stream_table import load_table
 from bullswarm_core.workers.streams import StreamReader
 
-reader = StreamReader(load_table(Path(sys.argv[1])) if len(sys.argv) > 1 else None)
+reader = StreamReader(json.loads(Path(sys.argv[1]).read_bytes()) if len(sys.argv) > 1 else None)
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
 fed = number = 0
 early = 0

@@ -19,7 +19,6 @@ from bullswarm_core.ledger import (
     release,
     set_kernel,
     set_worker,
-    writers_in_tree,
 )
 from bullswarm_core.workers.identity import ProcessIdentity, current
 
@@ -147,18 +146,6 @@ def test_what_is_in_flight_is_grouped_by_pool(home: Home) -> None:
     }
     assert found["grok"][0].started_at == NOW
     assert found["grok"][0].lane == "build"
-    connection.close()
-
-
-def test_only_build_and_chore_write_in_a_tree(home: Home) -> None:
-    connection = open_database(home)
-    book(connection, replace(BOOKING, attempt="build"))
-    book(connection, replace(BOOKING, attempt="chore", lane="chore"))
-    book(connection, replace(BOOKING, attempt="read", lane="analyze"))
-    book(connection, replace(BOOKING, attempt="elsewhere", tree="/other"))
-    found = writers_in_tree(connection, "/repo", now=NOW, alive=everybody)
-    assert [booking.attempt for booking in found] == ["build", "chore"]
-    assert writers_in_tree(connection, "/repo", now=NOW, alive=nobody) == []
     connection.close()
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.hooks.rendered import TEMPLATES, hooks_of, plugin_of
 
 from bullswarm_hooks import answers
 from bullswarm_hooks.delegation import MOST_WAIT_SEC
 from bullswarm_hooks.main import AGENTS, DEADLINE_SEC
-from bullswarm_hooks.templates import render, render_plugin
 
 COMMAND = "/opt/a b/bin/bullswarm-hook"
 
@@ -22,7 +21,7 @@ def entries(agent: str) -> list[tuple[str, str, dict[str, Any]]]:
     """(event, matcher, handler) of each hook."""
     return [
         (event, group.get("matcher", ""), hook)
-        for event, groups in render(agent, COMMAND)["hooks"].items()
+        for event, groups in hooks_of(agent, COMMAND).items()
         for group in groups
         for hook in group["hooks"]
     ]
@@ -63,21 +62,18 @@ def test_a_tool_meets_one_hook_before_it_runs(agent: str, tool: str, times: int)
 
 
 def test_the_plugin_holds_the_command_and_limits_in_milliseconds() -> None:
-    text = render_plugin(COMMAND)
+    text = plugin_of("opencode", COMMAND)
     assert f"const HOOK = {json.dumps(COMMAND)}" in text
     assert "QUICK_MS = 5_000" in text and "DELEGATION_MS = 570_000" in text
 
 
 def test_the_files_hold_the_bare_command_for_whoever_reads_them_by_path() -> None:
-    import bullswarm_hooks
-
-    folder = Path(bullswarm_hooks.__path__[0]) / "templates"
-    assert sorted(file.name for file in folder.iterdir() if file.suffix in (".json", ".js")) == [
+    assert sorted(file.name for file in TEMPLATES.iterdir() if file.suffix in (".json", ".js")) == [
         "claude.json",
         "codex.json",
         "opencode.js",
     ]
     for name in ("claude.json", "codex.json"):
-        for groups in json.loads((folder / name).read_text())["hooks"].values():
+        for groups in json.loads((TEMPLATES / name).read_text())["hooks"].values():
             assert all(hook["command"].split()[0] == "bullswarm-hook" for group in groups for hook in group["hooks"])
-    assert '"bullswarm-hook"' in (folder / "opencode.js").read_text()
+    assert '"bullswarm-hook"' in (TEMPLATES / "opencode.js").read_text()

@@ -45,7 +45,7 @@ def check(given: Mapping[str, Any]) -> dict[str, Any]:
     records = 0
     answer: dict[str, Any] = {"unreadable": None, "unchecked": None}
     try:
-        with _opened(given["file"], given["within"], shown) as file:
+        with _opened(given["file"], given["within"]) as file:
             validator = answer_child.validator_of(given["schema"])
             for place, text in _texts(file, lines=given["format"] == "jsonl", fenced=given["fenced"]):
                 records += 1
@@ -107,7 +107,7 @@ def _lines(file: BinaryIO) -> Iterator[tuple[str, str]]:
             yield f"line {number}", text
 
 
-def _opened(name: str, within: str, shown: str) -> BinaryIO:
+def _opened(name: str, within: str) -> BinaryIO:
     """Open a regular file. Raises UnreadableError for whatever else stands there, or that can't be read."""
     try:
         real = Path(name).resolve(strict=True)

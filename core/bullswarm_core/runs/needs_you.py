@@ -65,7 +65,7 @@ def needs_you(state: RunState, step: StepState, *, folder: RunFolder) -> Documen
         "evidence": [_evidence(item) for item in judgement.get("evidenceResults") or () if _is_failed(item)],
         "evidenceNotRun": _evidence_not_run(state, step, judgement),
         "why": why,
-        "attempts": [_attempt(state, attempt) for attempt in step.counted],
+        "attempts": [_attempt(attempt) for attempt in step.counted],
         "stillRunning": [other.id for other in state.steps.values() if other.running is not None],
         "waitingOnThis": [name for name in state.plan.order if name in behind],
         "backAt": back_at,
@@ -154,7 +154,7 @@ def _back_at(step: StepState, judgement: Mapping[str, Any]) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _attempt(state: RunState, attempt: AttemptState) -> Document:
+def _attempt(attempt: AttemptState) -> Document:
     picked, finished = attempt.picked, attempt.finished
     judgement: Mapping[str, Any] = finished.judgement if finished else {}
     count = judgement.get("changedFileCount")

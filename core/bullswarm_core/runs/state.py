@@ -156,11 +156,6 @@ class RunState:
     skipped: int = 0
 
     @property
-    def program_steps(self) -> tuple[Mapping[str, Any], ...]:
-        """The steps of the program's document, in its order."""
-        return tuple(self.program_document.get("steps", ()))
-
-    @property
     def is_single(self) -> bool:
         """Whether this is a `run`: one step with one attempt, and no second try of any kind."""
         return self.created.kind == "run"

@@ -55,12 +55,9 @@ A path is dotted: ``message.usage.input_tokens``. The words of ``emit`` and thei
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from bullswarm_core.errors import ConnectorError
 from bullswarm_core.values import dataclass
 from bullswarm_core.workers import stream_check as check
 from bullswarm_core.workers import stream_values as values
@@ -114,17 +111,6 @@ class StreamTable:
     separator: str = ""
     stderr: tuple[StderrDenial, ...] = ()
     stderr_retries: tuple[StderrRetry, ...] = ()
-
-
-def load_table(path: Path) -> StreamTable:
-    """Read and compile a table; raises ConnectorError that names the file, the place and the value."""
-    try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ConnectorError(f"{path}: can't be read ({error.strerror})") from error
-    except ValueError as error:
-        raise ConnectorError(f"{path}: is not JSON ({error})") from error
-    return compile_table(content, source=str(path))
 
 
 def compile_table(table: Mapping[str, Any], *, source: str = "stream table") -> StreamTable:

@@ -25,7 +25,7 @@ def run(arguments: list[str], context: CommandContext) -> int:
     """Show what was found, ask (or take --yes), and record it; 1 when nothing was recorded for want of an answer."""
     options = _parser().parse_args(arguments)
     settings = Settings.load(context.home)
-    registry = load(context.home, context.environ, settings)
+    registry = load(context.home, context.environ)
     new, before = _undecided(registry, settings), settings
     agreed = options.yes or (not options.json and sys.stdin.isatty() and _agrees(registry, settings, context))
     if agreed:

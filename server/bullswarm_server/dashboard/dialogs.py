@@ -14,8 +14,6 @@ from textual.widgets import Input, Static
 from bullswarm_core.values import dataclass, field
 from bullswarm_server.dashboard.ink import safe
 
-NoNeed = Callable[[str], str]
-
 
 @dataclass(frozen=True, slots=True)
 class Question:

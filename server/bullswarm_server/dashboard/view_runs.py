@@ -10,7 +10,6 @@ from bullswarm_core.runs.journal import RunRow
 from bullswarm_server.cli.runs_reading import DAMAGE, DAMAGED
 from bullswarm_server.dashboard.rows import LazyRows, Place, Row
 from bullswarm_server.dashboard.source import RunsLook
-from bullswarm_server.displays.moments import local_moment
 from bullswarm_server.displays.terminal import Terminal
 from bullswarm_server.displays.text import duration, one_line
 from bullswarm_server.displays.workflow_graph import ASCII_MARKS, MARKS
@@ -88,11 +87,6 @@ def count_line(look: RunsLook, shown: int, *, words: str, standing: Standing) ->
         return f"{every} run{'' if every == 1 else 's'}"
     by = [*([standing] if standing != "all" else []), *([f'"{words.strip()}"'] if words.strip() else [])]
     return f"{shown} of {every} runs · {' · '.join(by)}"
-
-
-def began_line(row: RunRow, now: datetime) -> str:
-    """Say when a run began and in which folder."""
-    return f"began {local_moment(row.created_at, now)} in {one_line(row.cwd)}"
 
 
 def _place(row: RunRow) -> Place:

@@ -171,11 +171,11 @@ def _step(scene: Scene, terminal: Terminal, columns: Columns, step: StepState, s
     pool = terminal.padded(one_line(scene.labels.shown(attempt.picked.pool)), columns.pool)
     if attempt.running:
         life = scene.lives.get(step.id)
-        return [(f"{name} {pool} ", str), *_clock(scene, terminal, step, life), *_activity(scene, terminal, life)]
+        return [(f"{name} {pool} ", str), *_clock(scene, terminal, step), *_activity(scene, terminal, life)]
     return [(f"{name} {pool} ", str), (_ended(scene.state, step, status), faint if status == "succeeded" else str)]
 
 
-def _clock(scene: Scene, terminal: Terminal, step: StepState, life: Life | None) -> list[Piece]:
+def _clock(scene: Scene, terminal: Terminal, step: StepState) -> list[Piece]:
     """The time that a step has taken against what was expected: a bar, and both in figures."""
     attempt = step.running
     assert attempt is not None, "only a running step has a clock"

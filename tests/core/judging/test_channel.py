@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.stream_tables import load_table
 
 from bullswarm_core.judging.channel import error_channel, with_channel
 from bullswarm_core.workers.facts import ProviderError, StreamFacts
-from bullswarm_core.workers.stream_table import load_table
 from bullswarm_core.workers.streams import StreamReader
 
 ROOT = Path(__file__).parents[3]
@@ -17,7 +17,7 @@ LIMIT = "You've hit your usage limit · resets 6:32am (UTC)"
 
 
 def recorded(cli: str, case: str) -> str:
-    table = load_table(ROOT / "providers" / "bullswarm_providers" / cli.replace("-", "_") / "stream.json")
+    table = load_table(cli)
     recording = ROOT / "tests" / "recordings" / cli / f"{case}.jsonl"
     reader = StreamReader(table)
     reader.feed(recording.read_bytes())

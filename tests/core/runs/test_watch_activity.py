@@ -10,20 +10,15 @@ from typing import Any
 
 import pytest
 from tests.core.runs.journals import Written, document
+from tests.stream_tables import load_table
 
-import bullswarm_providers
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.watch_activity import Activity
 from bullswarm_core.runs.watch_life import Life
 from bullswarm_core.values import replace
-from bullswarm_core.workers.stream_table import StreamTable, load_table
+from bullswarm_core.workers.stream_table import StreamTable
 
-PROVIDERS = Path(next(iter(bullswarm_providers.__path__)))
 RECORDINGS = Path(__file__).parents[2] / "recordings"
-
-
-def table(name: str) -> StreamTable:
-    return load_table(PROVIDERS / name / "stream.json")
 
 
 class Attempt:
@@ -66,7 +61,7 @@ def result(number: int) -> dict[str, Any]:
 
 
 def test_commands_are_counted_and_one_that_has_not_come_back_is_in_flight(tmp_path: Path) -> None:
-    attempt = Attempt(tmp_path, table=table("claude_code"))
+    attempt = Attempt(tmp_path, table=load_table("claude_code"))
     assert (attempt.life().commands, attempt.life().in_flight) == (0, False)
     attempt.say(claude("make", 1))
     assert (attempt.life().commands, attempt.life().in_flight, attempt.life().last_command) == (1, True, "Bash make")
@@ -77,7 +72,7 @@ def test_commands_are_counted_and_one_that_has_not_come_back_is_in_flight(tmp_pa
 
 
 def test_a_line_that_is_still_being_written_is_read_when_it_is_whole(tmp_path: Path) -> None:
-    attempt = Attempt(tmp_path, table=table("claude_code"))
+    attempt = Attempt(tmp_path, table=load_table("claude_code"))
     line = json.dumps(claude("make", 1)) + "\n"
     attempt.files.stream.write_text(line[:40])
     assert attempt.life().commands == 0
@@ -86,7 +81,7 @@ def test_a_line_that_is_still_being_written_is_read_when_it_is_whole(tmp_path: P
 
 
 def test_what_is_no_event_is_no_command_and_no_error(tmp_path: Path) -> None:
-    attempt = Attempt(tmp_path, table=table("claude_code"))
+    attempt = Attempt(tmp_path, table=load_table("claude_code"))
     attempt.files.stream.write_bytes(b"\xff\xfe nothing\n[1]\n{}\nnull\n" + b"[" * 100_000 + b"\n")
     assert attempt.life().commands == 0
 
@@ -96,7 +91,7 @@ def test_every_recorded_stream_of_a_real_cli_is_read(tmp_path: Path, name: str, 
     most = 0
     for number, recording in enumerate(sorted((RECORDINGS / name).glob("*.jsonl"))):
         (tmp_path / str(number)).mkdir()
-        attempt = Attempt(tmp_path / str(number), table=table(provider))
+        attempt = Attempt(tmp_path / str(number), table=load_table(provider))
         attempt.files.stream.write_bytes(recording.read_bytes())
         most = max(most, attempt.life().commands)
     assert most >= 1
@@ -124,7 +119,7 @@ def test_checks_are_a_sign_of_life_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_writers_change_is_seen_in_named_files_and_at_last_in_the_whole_tree(tmp_path: Path) -> None:
-    attempt = Attempt(tmp_path, table=table("claude_code"))
+    attempt = Attempt(tmp_path, table=load_table("claude_code"))
     attempt.touch("named.txt", minutes=5)
     assert attempt.life(minutes=60).last_change == attempt.written.now + timedelta(minutes=5)
     attempt.touch("unnamed.txt", minutes=55)

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.stream_tables import load_table
 
-import bullswarm_providers.codex as codex
 from bullswarm_core.errors import ConnectorError
 from bullswarm_core.workers.facts import ProviderError
 from bullswarm_core.workers.stderr_retries import StderrWatch, stderr_retries
-from bullswarm_core.workers.stream_table import StreamTable, compile_table, load_table
+from bullswarm_core.workers.stream_table import StreamTable, compile_table
 
-CODEX = load_table(Path(codex.__file__).parent / "stream.json")
+CODEX = load_table("codex")
 STAMP = "2026-11-30T06:41:07.152235Z  WARN codex_core::responses_retry: "
 ERROR = "exceeded retry limit, last status: 429 Too Many Requests"
 

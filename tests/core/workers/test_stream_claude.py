@@ -1,14 +1,14 @@
 """What Claude Code prints beyond the recordings (facts: Claude Code 1 and 2)."""
 
 import json
-from pathlib import Path
 from typing import Any
 
+from tests.stream_tables import load_table
+
 from bullswarm_core.workers.facts import StreamFacts
-from bullswarm_core.workers.stream_table import load_table
 from bullswarm_core.workers.streams import StreamReader
 
-TABLE = load_table(Path(__file__).parents[3] / "providers/bullswarm_providers/claude_code/stream.json")
+TABLE = load_table("claude-code")
 
 
 def read(*events: dict[str, Any]) -> StreamFacts:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.stream_tables import load_table
 
 from bullswarm_core.workers.facts import StreamFacts, Tokens
-from bullswarm_core.workers.stream_table import StreamTable, load_table
 from bullswarm_core.workers.streams import StreamReader, with_stderr
 
 ROOT = Path(__file__).parents[3]
@@ -24,13 +24,9 @@ TOKENS = {
 }
 
 
-def table_of(cli: str) -> StreamTable:
-    return load_table(ROOT / "providers" / "bullswarm_providers" / cli.replace("-", "_") / "stream.json")
-
-
 def read(cli: str, case: str) -> StreamFacts:
     recording = RECORDINGS / cli / f"{case}.jsonl"
-    table = table_of(cli)
+    table = load_table(cli)
     reader = StreamReader(table)
     reader.feed(recording.read_bytes())
     return with_stderr(reader.finish(), recording.with_suffix(".stderr").read_text(), table=table)
@@ -247,7 +243,7 @@ def test_grok_keeps_what_was_said_before_it_was_killed() -> None:
 )
 def test_opencode_tells_a_refused_write_in_its_own_words(state: dict[str, object], tool: str) -> None:
     part = {"tool": "invalid" if "input" in state else tool, "callID": "call_1", "state": state}
-    reader = StreamReader(table_of("opencode"))
+    reader = StreamReader(load_table("opencode"))
     reader.feed(json.dumps({"type": "tool_use", "part": part}).encode() + b"\n")
     (denial,) = reader.finish().denials
     assert (denial.tool, bool(denial.reason)) == (tool, True)
@@ -256,6 +252,6 @@ def test_opencode_tells_a_refused_write_in_its_own_words(state: dict[str, object
 def test_a_tool_that_opencode_never_had_is_no_refusal() -> None:
     told = {"tool": "frobnicate", "error": "Model tried to call unavailable tool 'frobnicate'."}
     part = {"tool": "invalid", "callID": "call_1", "state": {"status": "completed", "input": told}}
-    reader = StreamReader(table_of("opencode"))
+    reader = StreamReader(load_table("opencode"))
     reader.feed(json.dumps({"type": "tool_use", "part": part}).encode() + b"\n")
     assert reader.finish().denials == ()

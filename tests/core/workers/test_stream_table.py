@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from bullswarm_core.errors import ConnectorError
 from bullswarm_core.workers.facts import StreamFacts
-from bullswarm_core.workers.stream_table import compile_table, load_table
+from bullswarm_core.workers.stream_table import compile_table
 from bullswarm_core.workers.streams import StreamReader
 
 RULE: dict[str, Any] = {"on": "x", "emit": "text", "fields": {"text": "a.b"}}
@@ -94,14 +93,6 @@ def test_no_table_raises_anything_else(content: Any) -> None:
             compile_table(wrong)
         except ConnectorError as error:
             assert error.exit_code == 2
-
-
-def test_a_file_that_is_missing_or_no_json_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConnectorError, match=r"gone\.json: can't be read \(No such file or directory\)"):
-        load_table(tmp_path / "gone.json")
-    (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(ConnectorError, match=r"bad\.json: is not JSON"):
-        load_table(tmp_path / "bad.json")
 
 
 @pytest.mark.parametrize(
