@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Sandbox,
         SignInState,
     )
+    from bullswarm_core.model_lists import Asking, ModelEntry
     from bullswarm_core.quota.observing import MeterContext, Observation
     from bullswarm_core.workers.facts import Denial, ExitFacts, StreamFacts
 
@@ -143,7 +144,7 @@ class LaunchAddition:
 class Provider(Protocol):
     """What a ``provider.py`` may offer beside its connector; each function is optional.
 
-    None but ``live_reading`` touches the network.
+    None but ``live_reading`` and ``models`` touch the network.
     """
 
     def accounts(self, connector: Connector, environ: Mapping[str, str]) -> tuple[Account, ...]:
@@ -152,6 +153,14 @@ class Provider(Protocol):
 
     def sign_in(self, connector: Connector, account: Account, environ: Mapping[str, str]) -> SignInState:
         """Say whether the account is signed in."""
+        ...
+
+    def has_meter(self, connector: Connector, account: Account, environ: Mapping[str, str]) -> bool:
+        """Tell whether the account has a plan whose use can be read."""
+        ...
+
+    def models(self, profile: PoolProfile, asking: Asking) -> tuple[ModelEntry, ...]:
+        """Ask the CLI which models it offers; raises BullswarmError."""
         ...
 
     def launch_addition(self, context: LaunchContext) -> LaunchAddition:
