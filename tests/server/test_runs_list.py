@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 from argparse import ArgumentTypeError
 from collections.abc import Mapping
@@ -14,9 +15,11 @@ from hypothesis import strategies as st
 from tests.server.site import SAY, Site
 
 from bullswarm_core.database import open_database
+from bullswarm_core.fast.text import plain
 from bullswarm_core.wire import iso
 from bullswarm_server.cli import runs_list
 from bullswarm_server.cli.completion import whole_parser
+from bullswarm_server.cli.context import escaped
 from bullswarm_server.dashboard.source import Source
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -140,3 +143,22 @@ def test_a_label_that_became_a_pool_id_is_shown_on_no_page(site: Site) -> None:
     assert site.say("label", "--list").out == "alpha  beta (not shown: it is another pool's id)\n"
     assert site.say("label", "beta").out == "beta has no label\n"
     assert site.say("label", "alpha", "--clear").code == 0
+
+
+def test_a_folder_of_another_program_is_named_on_one_line_without_control_sequences(site: Site) -> None:
+    (site.home.workflows_dir / "evil\x1b[2J\nrun").mkdir(parents=True)
+    said = site.say("runs", "list")
+    assert "view-only, from another program: evil run\n" in said.err
+    assert json.loads(site.say("runs", "list", "--json").out)["viewOnly"] == ["evil\x1b[2J\nrun"]
+
+
+@given(
+    st.text(
+        st.one_of(st.characters(codec="utf-8"), st.sampled_from("\x7f\x9b\x9d\u202e\u2028\u2066\ufeff\U000e0041\u200d"))
+    )
+)
+def test_a_document_on_a_terminal_is_the_same_and_nothing_in_it_is_obeyed(text: str) -> None:
+    written = escaped(json.dumps({text: [text]}, ensure_ascii=False, indent=2))
+    assert json.loads(written) == {text: [text]}
+    unseen = {letter for letter in written if plain(f"a{letter}a") != f"a{letter}a"}
+    assert unseen <= {"\u200c", "\u200d"}, "only joiners, which spell words and emoji"

@@ -53,6 +53,7 @@ class StepIssues:
         shape.line(f"{at}.phase", step.get("phase"), PHASE_LENGTH)
         shape.line(f"{at}.label", step.get("label"), LABEL_LENGTH)
         shape.line(f"{at}.model", step.get("model"), LABEL_LENGTH)
+        shape.say(not str(step.get("model")).startswith("-"), f"{at}.model must be a model, not an option of a CLI")
         shape.choices(at, step)
         shape.ids(f"{at}.dependsOn", step.get("dependsOn", []))
         self._upstream(at, "blindTo", step, step.get("blindTo", []))

@@ -14,6 +14,11 @@ def is_text(value: str) -> bool:
     return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
+def is_model_name(name: str) -> bool:
+    """Tell whether a CLI would take ``name`` for a model: one printable line that no program reads as an option."""
+    return name.isprintable() and name.strip() != "" and not name.startswith("-")
+
+
 def text_issues(document: Mapping[str, Any]) -> Iterator[str]:
     """Name each place of a JSON document whose text, or whose key, can't be written as UTF-8."""
     left: list[tuple[str, Any]] = [("", document)]

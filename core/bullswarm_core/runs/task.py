@@ -8,7 +8,7 @@ from typing import Any
 from bullswarm_core.errors import UsageError
 from bullswarm_core.pools import DEFAULT_EFFORT, Effort, Lane, Rung
 from bullswarm_core.program.text_issues import MAX_PROMPT_BYTES as MAX_PROMPT_BYTES
-from bullswarm_core.program.text_issues import is_text
+from bullswarm_core.program.text_issues import is_model_name, is_text
 from bullswarm_core.routing import Request
 from bullswarm_core.runs.events import RunCreated
 from bullswarm_core.values import dataclass, replace
@@ -55,6 +55,8 @@ class Task:
                 raise UsageError(
                     f"{what} holds bytes that are not UTF-8", hint="write it in UTF-8, or rename the folder"
                 )
+        if self.model is not None and not is_model_name(self.model):
+            raise UsageError(f"{self.model!r} is no name of a model", hint="give one of `bullswarm strategy inventory`")
         size = len(self.prompt.encode())
         if size > MAX_PROMPT_BYTES:
             raise UsageError(

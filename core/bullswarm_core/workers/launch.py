@@ -22,6 +22,7 @@ from bullswarm_core.connector_launch import Clocks, LaunchAddition, LaunchContex
 from bullswarm_core.errors import UsageError
 from bullswarm_core.paths import expand_path
 from bullswarm_core.pools import Billing, Lane, Rung
+from bullswarm_core.program.text_issues import is_model_name
 from bullswarm_core.reasoning import clamped
 from bullswarm_core.secrets_rule import is_secret
 from bullswarm_core.values import dataclass, field, replace
@@ -123,6 +124,9 @@ def plan_launch(
     argv = [*launch.arguments, *mode.arguments, *isolation]
     argv = [profile.binary, *words.all(argv), *addition.arguments]
     if rung.model is not None and launch.model_flag:
+        # Whoever names the model may be an agent that was misled: some CLIs read a value with a dash as an option.
+        if not is_model_name(rung.model):
+            raise UsageError(f"{profile.id}: {rung.model!r} is no name of a model")
         argv = with_option(argv, launch.model_flag, rung.model)
     if reasoning.applied is not None:
         argv = _with_reasoning(argv, words.all(launch.reasoning.arguments))

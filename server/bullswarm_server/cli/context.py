@@ -9,6 +9,24 @@ from typing import Any, TextIO
 from bullswarm_core.home import Home
 from bullswarm_core.values import dataclass
 
+# C1 and DEL, and what turns the direction of writing or has no width, as in ``fast.text``; joiners stay, they are spelling.
+_OBEYED_OR_UNSEEN = (
+    "[\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
+)
+
+
+def escaped(document: str) -> str:
+    """Return the same JSON with escapes in place of what a terminal obeys and what no eye sees.
+
+    JSON itself escapes only C0; everything that these characters can stand in is a string.
+    """
+    if document.isascii() and "\x7f" not in document:
+        return document
+    import re
+
+    return re.sub(_OBEYED_OR_UNSEEN, lambda found: json.dumps(found[0])[1:-1].replace("\x7f", "\\u007f"), document)
+
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
@@ -27,7 +45,7 @@ class CommandContext:
 
     def print_json(self, value: Any) -> None:
         """Write exactly one JSON document to standard output."""
-        self.out.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+        self.out.write(escaped(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
 
     def note(self, *lines: str) -> None:
         """Write remarks for people to standard error, where they can't spoil a document."""

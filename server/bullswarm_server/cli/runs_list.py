@@ -41,7 +41,7 @@ def list_runs(options: argparse.Namespace, context: CommandContext) -> int:
         return 0
     labels = Labels.load(context.home)
     context.print(*(_row_line(document, labels) for document in documents))
-    context.note(*(f"view-only, from another program: {name}" for name in foreign))
+    context.note(*(f"view-only, from another program: {one_line(name)}" for name in foreign))
     if not documents and _is_filtered(options):
         context.note("no run of these · bullswarm runs list shows the newest of all")
     elif not documents:

@@ -28,7 +28,7 @@ from bullswarm_core.runs.watch_life import DEFAULT_STALL_SEC, Life, LifeWatch
 from bullswarm_core.runs.watch_notices import tell
 from bullswarm_core.wire import iso, parse_iso
 from bullswarm_core.workers.stream_table import StreamTable, compile_table
-from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.cli.context import CommandContext, escaped
 from bullswarm_server.cli.run import EXIT_INTERRUPTED
 from bullswarm_server.cli.runs_reading import document_of, is_good, print_run, state_named
 from bullswarm_server.displays.terminal import can_redraw
@@ -254,7 +254,7 @@ class Watch:
     def _say_json(self, document: dict[str, Any]) -> None:
         # Half a surrogate pair in a worker's text has no UTF-8; as an escape it is the same JSON.
         text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-        self._say(text if _is_encodable(text) else json.dumps(document, separators=(",", ":")))
+        self._say(escaped(text) if _is_encodable(text) else json.dumps(document, separators=(",", ":")))
 
     def _table_of(self, pool: str) -> StreamTable | None:
         if self._tables is None:

@@ -146,6 +146,7 @@ CASES: list[tuple[list[Any], Any, str]] = [
     ),
     (["steps", 2, "route"], {"pools": {"use": ["a", ""]}}, "steps[2].route.pools.use must be an array of names"),
     (["steps", 0, "model"], "", "steps[0].model must be one line of 1 to 200 characters"),
+    (["steps", 0, "model"], "--share", "steps[0].model must be a model, not an option of a CLI"),
     (["steps", 0, "label"], "a\x1b[31m", "steps[0].label must be one line of 1 to 200 characters"),
     (
         ["steps", 0, "answer"],

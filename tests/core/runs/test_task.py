@@ -95,3 +95,9 @@ def test_the_clocks_are_the_seeds_unless_somebody_says_otherwise() -> None:
 def test_a_clock_that_is_no_number_is_named(text: str) -> None:
     with pytest.raises(UsageError, match=f'BULLSWARM_WORKER_SILENCE_SEC is "{text}"'):
         worker_clocks(lane="build", environ={"BULLSWARM_WORKER_SILENCE_SEC": text})
+
+
+@pytest.mark.parametrize("name", ["--share", "-x", "", " ", "a\nb", "a\x1b[2J", "a\0b", "\ud800"])
+def test_what_a_cli_could_read_as_an_option_is_no_model(name: str) -> None:
+    with pytest.raises(UsageError, match="is no name of a model"):
+        Task("work", "build", "/tmp", model=name)

@@ -74,6 +74,12 @@ def test_no_model_means_no_flag() -> None:
     assert "--model" not in plan().argv
 
 
+@pytest.mark.parametrize("name", ["--share", "-x", "a\nb"])
+def test_an_option_in_place_of_a_model_never_reaches_a_cli(name: str) -> None:
+    with pytest.raises(UsageError, match="is no name of a model"):
+        plan(rung=Rung(name, "high"))
+
+
 def test_a_file_prompt_leaves_stdin_closed() -> None:
     made = plan(profile({"prompt": {"way": "file", "arguments": ["--prompt-file", "{promptFile}"]}}))
     assert made.argv[-2:] == ("--prompt-file", "/r/task.md")
