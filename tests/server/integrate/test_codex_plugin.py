@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.server.integrate.conftest import COMMANDS, PersonsHome
-from tests.server.integrate.test_integrate_command import CONFIG, furnish
+from tests.server.integrate.furnished import CONFIG, furnish
 
 from bullswarm_server.integrate import sources
 from bullswarm_server.integrate.codex import server_entry

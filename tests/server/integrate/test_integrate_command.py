@@ -9,45 +9,10 @@ from pathlib import Path
 
 import pytest
 from tests.server.integrate.conftest import COMMANDS, PersonsHome
+from tests.server.integrate.furnished import CLAUDE_JSON, CONFIG, RULES, SETTINGS, furnish
 
-from bullswarm_core.errors import StorageError
-from bullswarm_server.integrate import apply, sources
+from bullswarm_server.integrate import sources
 from bullswarm_server.integrate.blocks import BEGIN, END
-from bullswarm_server.integrate.person import PersonsFile, replace_file
-from bullswarm_server.integrate.record import Record
-
-CLAUDE_JSON = '{\n  "numStartups": 7,\n  "mcpServers": {\n    "other": {\n      "command": "x"\n    }\n  }\n}'
-SETTINGS = """{
-  "model": "opus",
-  "hooks": {
-    "PreToolUse": [
-      {"matcher": "Bash", "hooks": [{"type": "command", "command": "/mine/guard.sh"}]}
-    ]
-  }
-}
-"""
-CONFIG = '# my codex\nmodel = "gpt" # the good one\n\n[mcp_servers.other]\ncommand = "x"\n\n[mcp_servers.other.env]\nK = "v"\n'
-JSONC = """{
-  // mine
-  "$schema": "https://opencode.ai/config.json",
-  "mcp": {
-    "x": {"type": "remote", "url": "u"}, // keep
-  },
-}
-"""
-RULES = "# Rules\n\n- be kind"
-
-
-def furnish(persons: PersonsHome) -> None:
-    """A home as people have it: settings of every agent, with content of their own."""
-    persons.write(".claude.json", CLAUDE_JSON)
-    persons.write(".claude/settings.json", SETTINGS, mode=0o644)
-    persons.write(".claude/CLAUDE.md", RULES, mode=0o644)
-    persons.write(".codex/config.toml", CONFIG)
-    persons.write(".codex/AGENTS.md", RULES.replace("\n", "\r\n") + "\r\n", mode=0o640)
-    persons.write(".config/opencode/opencode.jsonc", JSONC, mode=0o644)
-    persons.write(".grok/config.toml", "[models]\ndefault = 'grok'\n")
-
 
 # --- showing and agreeing
 
@@ -351,55 +316,3 @@ def test_trust_in_new_hooks_is_never_given_unasked(persons: PersonsHome) -> None
     assert persons.read(".codex/config.toml") == before
     persons.install("--agents", "codex", "--trust-hooks")
     assert tomllib.loads(persons.read(".codex/config.toml"))["hooks"]["state"] == trusted
-
-
-# --- a write that fails
-
-
-def test_a_file_that_changed_meanwhile_is_left_alone(persons: PersonsHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    furnish(persons)
-    check = apply._check_unchanged
-
-    def claude_writes(file: object) -> None:
-        persons.write(".claude.json", '{"numStartups": 9}')
-        check(file)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(apply, "_check_unchanged", claude_writes)
-    said = persons.install("--agents", "claude")
-    assert said.code == 1
-    assert ".claude.json was changed by another program just now" in said.out
-    assert persons.read(".claude.json") == '{"numStartups": 9}'
-    assert not (persons.root / ".claude" / "skills").exists()
-
-
-@pytest.mark.parametrize("failing", ["config.toml", "hooks.json", "SKILL.md", "AGENTS.md", "integrations.json"])
-def test_what_was_written_of_an_agent_is_taken_back_when_the_disk_refuses(
-    persons: PersonsHome, monkeypatch: pytest.MonkeyPatch, failing: str
-) -> None:
-    furnish(persons)
-    before = persons.tree()
-    save = Record.save
-
-    def refuse(file: PersonsFile, data: bytes) -> list[Path]:
-        if file.path.name == failing and ".codex" in file.path.parts and data != file.data:
-            raise StorageError(f"cannot write {file.path}: No space left on device")
-        return replace_file(file, data)
-
-    def refuse_record(record: Record) -> None:
-        if failing == "integrations.json":
-            raise StorageError("cannot write integrations.json: No space left on device")
-        save(record)
-
-    monkeypatch.setattr(apply, "replace_file", refuse)
-    monkeypatch.setattr(Record, "save", refuse_record)
-    said = persons.install("--agents", "codex,claude" if failing != "integrations.json" else "codex")
-    assert said.code == 1
-    assert "Codex: failed" in said.out
-    assert "No space left" in said.out
-    monkeypatch.undo()
-    monkeypatch.setattr(sources, "installed_command", lambda name, environ: COMMANDS[name])
-    if failing != "integrations.json":
-        assert "Claude Code: set up" in said.out
-        persons.remove("--agents", "claude")
-    assert persons.tree() == before
-    assert persons.backups() == []
