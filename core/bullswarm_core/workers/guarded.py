@@ -13,6 +13,7 @@ import glob
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -23,9 +24,11 @@ from bullswarm_core.fast.files import open_ordinary
 MISSING = "missing"
 # Settings are small; of anything larger the size and the time of change tell enough.
 _READ_BYTES = 1024 * 1024
-# What is read of one folder at most, some 50 ms; of the files beyond it the size and the time of change tell.
+# What is read of one folder at most, some 50 ms; of the files beyond it the size and the times of change tell.
 _READ_BYTES_OF_FOLDER = 32 * 1024 * 1024
-_LARGEST_FOLDER = 2000
+_READ_FILES = 2000
+# Plug-ins bring whole trees of modules; looking at so many files takes a tenth of a second.
+_LARGEST_FOLDER = 20_000
 # The CLI's whole history may be in the file of which a part is guarded.
 _LARGEST_JSON = 64 * 1024 * 1024
 _PART = ".json#"
@@ -55,38 +58,47 @@ def _fingerprint(text: str) -> str:
             return _digest_of_all(_files(path))
         return _of_file(path, room=_READ_BYTES)[0]
     except FileNotFoundError:
-        return MISSING
+        # A link to what isn't there yet is a promise that it will be.
+        return _link(path) or MISSING
     except OSError as error:
         return f"unreadable ({error.errno})"
 
 
 def _of_file(path: Path, *, room: int) -> tuple[str, int]:
-    """Return what a file is, and how many bytes of it were read."""
+    """Return what a file is, and how many bytes of it were read; the same content behind a new link is a change."""
     facts = path.stat()
-    if not path.is_file() or facts.st_size > min(room, _READ_BYTES):
-        return f"{facts.st_size} bytes at {facts.st_mtime_ns}", 0
+    link = _link(path)
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size > min(room, _READ_BYTES):
+        # The time of the last change of the inode, too: that of the content can be set to anything.
+        return f"{link}{facts.st_size} bytes at {facts.st_mtime_ns} {facts.st_ctime_ns}", 0
     with open_ordinary(path) as file:
         data = file.read(_READ_BYTES)
-    return _digest(data), len(data)
+    return link + _digest(data), len(data)
+
+
+def _link(path: Path) -> str:
+    return f"link to {os.fspath(path.readlink())}: " if path.is_symlink() else ""
 
 
 def _digest_of_all(files: Iterable[Path]) -> str:
     found: list[tuple[str, str]] = []
     room = _READ_BYTES_OF_FOLDER
-    for path in sorted(islice(files, _LARGEST_FOLDER)):
+    for number, path in enumerate(sorted(islice(files, _LARGEST_FOLDER))):
         try:
-            what, read = _of_file(path, room=room)
+            what, read = _of_file(path, room=room if number < _READ_FILES else 0)
             room -= read
         except OSError as error:  # one that can't be read must not hide the others
-            what = f"unreadable ({error.errno})"
+            what = f"{_link(path)}unreadable ({error.errno})"
         found.append((str(path), what))
     return _digest(repr(found).encode("utf-8", "surrogateescape"))
 
 
 def _files(folder: Path) -> Iterator[Path]:
+    """Give the files below a folder, and the links to folders, which CLIs follow: what is in those is not looked at."""
     for place, folders, names in os.walk(folder):
         folders.sort()
-        yield from (Path(place) / name for name in sorted(names))
+        links = [name for name in folders if (Path(place) / name).is_symlink()]
+        yield from (Path(place) / name for name in sorted([*names, *links]))
 
 
 def _digest_of_part(file: Path, keys: list[str]) -> str:

@@ -112,3 +112,35 @@ def test_a_pipe_in_place_of_a_file_is_a_change_and_nobody_waits_for_its_writer(t
         os.mkfifo(tmp_path / name)
     with nobody_waits("settings that are a pipe"):
         assert changed(before) == tuple(paths)
+
+
+@pytest.mark.parametrize("place", ["skills/evil", "skills/deep/evil", "settings.json", "CLAUDE.md", "commands"])
+def test_a_link_that_was_planted_is_seen_whatever_it_leads_to(tmp_path: Path, place: str) -> None:
+    """CLIs follow links: a skill may be a link to a folder, and settings one to a file that is only written later."""
+    (tmp_path / "skills/deep").mkdir(parents=True)
+    (tmp_path / "settings.json").write_text("{}")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/settings.json").write_text("{}")
+    paths = [str(tmp_path / name) for name in ("skills", "settings.json", "CLAUDE.md", "commands")]
+    for target in ("elsewhere", "elsewhere/settings.json", "not-yet"):
+        before = fingerprints(paths)
+        planted = tmp_path / place
+        kept = planted.read_bytes() if planted.is_file() else None
+        planted.unlink(missing_ok=True)
+        planted.symlink_to(tmp_path / target)
+        assert changed(before) == (str(tmp_path / place.split("/")[0]),), target
+        planted.unlink()
+        if kept is not None:
+            planted.write_bytes(kept)
+
+
+def test_in_a_folder_of_thousands_of_files_each_is_looked_at(tmp_path: Path) -> None:
+    for number in range(3000):
+        (tmp_path / f"{number:04}.js").write_text("ok()")
+    before = fingerprints([str(tmp_path)])
+    assert changed(before) == ()
+    last = tmp_path / "2999.js"
+    times = last.stat()
+    last.write_text("no()")
+    os.utime(last, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert changed(before) == (str(tmp_path),)
