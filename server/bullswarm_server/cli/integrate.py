@@ -44,8 +44,9 @@ def run(arguments: list[str], context: CommandContext) -> int:
     plans = [call.plan(agent) for agent in call.agents]
     if options.action == "status":
         return _status(call, plans)
-    if not options.json:
-        context.print(*_planned(call, plans))
+    planned = [] if options.json else _planned(call, plans)
+    if not options.yes:
+        context.print(*planned)
     open_plans = [plan for plan in plans if plan.changes]
     if open_plans and not (options.yes or _agrees(call, open_plans)):
         if options.json:
@@ -60,7 +61,8 @@ def run(arguments: list[str], context: CommandContext) -> int:
     if options.json:
         context.print_json(_document(call, plans, written))
     else:
-        context.print(*_outcome(call, plans, written))
+        # Behind the work where nobody was asked: `… --yes | head` must not keep anything from being done.
+        context.print(*(planned if options.yes else ()), *_outcome(call, plans, written))
     return 1 if undone else 0
 
 
