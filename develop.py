@@ -10,6 +10,7 @@ python3 develop.py check      everything that CI runs
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 import time
@@ -93,7 +94,10 @@ def main() -> int:
     else:
         command = [str(PYTHON.parent / "bullswarm"), word, *rest]
     sys.stdout.flush()
-    return subprocess.run(command, cwd=None if word not in ("test", "agents") else ROOT).returncode
+    if word in ("test", "agents"):
+        os.chdir(ROOT)
+    # In place of this process: with Ctrl-C, subprocess.run kills what it started while that is still ending its workers.
+    return os.execv(command[0], command)
 
 
 if __name__ == "__main__":
