@@ -116,7 +116,7 @@ def totals_of(state: RunState) -> Document:
     seconds = [_number(attempt, "wallSec") for attempt in ended]
     return {
         "attempts": sum(len(step.attempts) for step in state.steps.values()),
-        "minutes": round(sum(seconds) / 60, 1),
+        "minutes": _minutes(sum(seconds)),
         "byPool": _by_pool(ended),
         "tokens": _tokens(ended),
         "measuredAttempts": sum(bool(_usage(attempt)) for attempt in ended),
@@ -137,12 +137,15 @@ def _usage(attempt: AttemptState) -> Mapping[str, Any] | None:
 
 
 def _by_pool(ended: list[AttemptState]) -> Document:
-    found: Document = {}
+    seconds: dict[str, list[float]] = {}
     for attempt in ended:
-        entry = found.setdefault(attempt.picked.pool, {"attempts": 0, "minutes": 0.0})
-        entry["attempts"] += 1
-        entry["minutes"] = round(entry["minutes"] + _number(attempt, "wallSec") / 60, 1)
-    return found
+        seconds.setdefault(attempt.picked.pool, []).append(_number(attempt, "wallSec"))
+    return {pool: {"attempts": len(each), "minutes": _minutes(sum(each))} for pool, each in seconds.items()}
+
+
+def _minutes(seconds: float) -> float:
+    """Return minutes to about a tenth of a second: people are told the seconds, and a tenth of a minute is 6 of them."""
+    return round(seconds / 60, 3)
 
 
 def _number(attempt: AttemptState, key: str) -> float:
