@@ -295,9 +295,10 @@ def _known_step(state: RunState, name: str) -> None:
 
 def _refuse_finished(state: RunState) -> None:
     if state.finished is not None:
+        again = f"try again what failed: bullswarm workflow resume {state.created.short_id}"
         raise UsageError(
             f"run {state.created.short_id} is over ({state.finished.outcome})",
-            hint=f"try again what failed: bullswarm workflow resume {state.created.short_id}",
+            hint=_see(state) if state.finished.outcome == "completed" else again,
         )
 
 

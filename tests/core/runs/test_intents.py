@@ -119,6 +119,16 @@ def test_an_outward_step_that_may_have_acted_is_not_tried_again_by_a_resume() ->
         resume(by="me")(over(written).state)
 
 
+def test_what_can_be_done_about_a_run_that_is_over_is_said_where_something_can() -> None:
+    written = chain()
+    written.run("a", "process")
+    with pytest.raises(UsageError, match="try again what failed: bullswarm workflow resume abcdef"):
+        pause(at_once=False, by="me")(over(written).state)
+    with pytest.raises(UsageError) as refusal:
+        pause(at_once=False, by="me")(over(chain(), "completed").state)
+    assert refusal.value.hint == "bullswarm runs show abcdef"
+
+
 def test_a_step_without_a_pool_is_tried_again_by_a_resume() -> None:
     written = chain()
     written.write(StepUnplaced("a", why="no pool", failure_kind="quota"))
