@@ -173,3 +173,9 @@ def test_a_damaged_state_file_stops_it_with_the_line(ask: Ask, context: CommandC
 def test_pools_label_names_a_pool(ask: Ask) -> None:
     assert ask("label", "codex", "cx") == "codex is shown as cx\n"
     assert line_of(ask(), "cx")
+
+
+@pytest.mark.parametrize("word", ["resum", "codex"])
+def test_a_word_that_pools_does_not_take_is_told_with_those_that_it_does(ask: Ask, word: str) -> None:
+    with pytest.raises(UsageError, match=f'takes no word "{word}".*label, history and resume'):
+        ask(word, "codex")

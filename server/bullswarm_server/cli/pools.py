@@ -190,6 +190,11 @@ def _options(arguments: list[str]) -> Options:
     # Without arguments there is nothing to parse, and argparse is a tenth of the time in which `pools` answers.
     if not arguments:
         return Options()
+    if not arguments[0].startswith("-"):
+        raise UsageError(
+            f'pools takes no word "{arguments[0]}"',
+            hint="bullswarm pools alone shows every pool; label, history and resume take one: bullswarm pools history POOL",
+        )
     found = _parser().parse_args(arguments)
     if found.json and found.watch is not None:
         raise UsageError("--watch follows with lines, and --json prints one document", hint="give one of them")
@@ -197,14 +202,10 @@ def _options(arguments: list[str]) -> Options:
 
 
 def _parser() -> ArgumentParser:
-    from argparse import ArgumentParser
+    from bullswarm_server.cli.help_format import Parser
 
-    from bullswarm_server.cli.help_format import QuickHelp
-
-    parser = ArgumentParser(
+    parser = Parser(
         prog="bullswarm pools",
-        allow_abbrev=False,
-        formatter_class=QuickHelp,
         description="One line per pool: the meter it is paced from, its surplus, load, 5-hour window and state. On a"
         " terminal with bars, whose mark is the window's clock; elsewhere with every number.",
         epilog="bullswarm pools label <pool> <label> | --list | <pool> --clear: what people see instead of an id."
