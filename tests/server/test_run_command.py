@@ -215,6 +215,9 @@ def test_a_label_is_as_good_as_the_id_and_people_see_the_label(site: Site) -> No
     assert (verdict["pick"]["pool"], verdict["pick"]["poolLabel"]) == ("beta", "work-account")
     shown = site.say("runs", "show", verdict["shortId"])
     assert shown.out.startswith("OK [work-account] ")
+    for said in (shown, site.say("run", "--lane", "analyze", "--pool", "beta", "Explain the parser.")):
+        assert "route: pinned to work-account (--pool)" in said.out
+    assert verdict["routeWhy"].startswith("pinned to beta (--pool)")
 
 
 def test_independent_of_leaves_out_who_did_the_earlier_work(site: Site) -> None:

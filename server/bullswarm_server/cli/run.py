@@ -90,7 +90,7 @@ def show(context: CommandContext, state: RunState, *, as_json: bool) -> int:
     if as_json:
         context.print_json(verdict)
     else:
-        context.print(*verdict_lines(verdict, style=Style(colour=context.colour)))
+        context.print(*verdict_lines(verdict, style=Style(colour=context.colour), labels=Labels.load(context.home)))
     return _EXIT_STILL_RUNNING if verdict["ok"] is None else 0 if verdict["ok"] else 1
 
 

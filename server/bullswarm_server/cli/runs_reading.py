@@ -73,7 +73,8 @@ def print_run(context: CommandContext, state: RunState, *, as_json: bool) -> dic
     if as_json:
         context.print_json(document)
     elif state.is_single:
-        context.print(*verdict_lines(_with_label(document, Labels.load(context.home)), style=style))
+        labels = Labels.load(context.home)
+        context.print(*verdict_lines(_with_label(document, labels), style=style, labels=labels))
     else:
         context.print(*result_lines(document, style=style, labels=Labels.load(context.home)))
     return document

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from bullswarm_core.labels import Labels
 from bullswarm_core.runs.verdict_document import EXCERPT_BYTES
 from bullswarm_server.displays.text import Style, duration, one_line, plain
 
@@ -16,8 +17,16 @@ _SHOWN_PROBLEMS = 5
 _ANSWER_LENGTH = 400
 
 
-def verdict_lines(verdict: Mapping[str, Any], *, style: Style = _PLAIN) -> list[str]:
-    """Return the lines for one verdict; every text of a worker or provider comes as ``plain`` leaves it."""
+def verdict_lines(verdict: Mapping[str, Any], *, style: Style = _PLAIN, labels: Labels | None = None) -> list[str]:
+    """Return the lines for one verdict; every text of a worker or provider comes as ``plain`` leaves it.
+
+    With ``labels`` its own sentences name the pools as people see them.
+    """
+    if labels is not None:
+        said = {
+            name: labels.in_text(verdict[name]) for name in ("why", "routeWhy") if isinstance(verdict.get(name), str)
+        }
+        verdict = {**verdict, **said}
     lines = [_first_line(verdict, style)]
     lines += [line for line in _facts(verdict) if line]
     lines += [f"note: {one_line(note['text'])}" for note in verdict.get("notes") or ()]
