@@ -17,7 +17,7 @@ _MARKS = {
     "pending": "·", "continued-unmet": "→",
 }  # fmt: skip
 # Where waiting leads somewhere: a run at rest waits for somebody instead.
-_GOING_ON = ("running", "stopping", "kernel-gone")
+_GOING_ON = ("running", "stopping")
 _WHY_LENGTH = 300
 _SHOWN_FILES = 8
 
@@ -40,6 +40,8 @@ def result_lines(result: Mapping[str, Any], *, labels: Labels, style: Style = _P
     lines.append(f"run: {run} ({commands.show(run)})")
     if result["status"] in _GOING_ON:
         lines.append(f"next: {commands.wait(run)}")
+    elif result["status"] == "kernel-gone":
+        lines.append(f"next: {commands.resume(run)}")
     return lines
 
 
@@ -83,7 +85,7 @@ def _step(step: Mapping[str, Any], width: int, labels: Labels, style: Style) -> 
     yield " ".join(parts)
     indent = " " * (width + 5)
     if step["status"] in ("failed", "cancelled") and step.get("why"):
-        yield f"{indent}why: {_text(step['why'], labels)[:_WHY_LENGTH]}"
+        yield f"{indent}why: {_cut(_text(step['why'], labels))}"
     for item in step.get("evidenceResults") or ():
         if isinstance(item, Mapping) and item.get("status") != "passed":
             name = item.get("cmd") or item.get("file")
@@ -96,6 +98,10 @@ def _step(step: Mapping[str, Any], width: int, labels: Labels, style: Style) -> 
         yield f"{indent}changed: {', '.join(files[:_SHOWN_FILES])}{more}"
     if step.get("outFile"):
         yield f"{indent}output: {step['outFile']}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WHY_LENGTH else f"{text[: _WHY_LENGTH - 1].rstrip()}…"
 
 
 def _clock(seconds: float) -> str:
