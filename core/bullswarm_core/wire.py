@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, TypeVar
@@ -31,6 +32,16 @@ def parse_iso(text: str) -> datetime:
     """Read an ISO-8601 time; one without an offset is UTC. Raises ValueError."""
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def repeated_key(pairs: Iterable[tuple[str, Any]]) -> str | None:
+    """Return the first key of a JSON object that stands there again, in one pass: a document may hold tens of thousands."""
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def to_wire(value: Any) -> Any:

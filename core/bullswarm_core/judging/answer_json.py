@@ -11,6 +11,8 @@ import math
 import re
 from typing import Any, NoReturn
 
+from bullswarm_core.wire import repeated_key
+
 # Nobody writes more by hand; a validator, and whoever reads the value after us, walks it by recursion.
 DEEPEST = 64
 # What every reader of JSON with 64-bit numbers takes.
@@ -97,20 +99,9 @@ def compact(value: Any) -> str:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise AnswerTextError(f"the key {_shown(_twice(pairs))} stands twice in one object")
-    return made
-
-
-def _twice(pairs: list[tuple[str, Any]]) -> str:
-    """Return the first key that stands there again, in one pass: an answer may hold tens of thousands."""
-    seen: set[str] = set()
-    for name, _ in pairs:
-        if name in seen:
-            return name
-        seen.add(name)
-    raise ValueError("no key stands twice")
+    if (twice := repeated_key(pairs)) is not None:
+        raise AnswerTextError(f"the key {_shown(twice)} stands twice in one object")
+    return dict(pairs)
 
 
 def _constant(word: str) -> NoReturn:

@@ -11,6 +11,7 @@ from typing import Any
 from bullswarm_core.errors import UsageError
 from bullswarm_core.labels import Labels
 from bullswarm_core.settings import Document, Settings
+from bullswarm_core.wire import repeated_key
 from bullswarm_server.cli import strategy_edits as edits
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.strategy_pools import declared_reset
@@ -226,11 +227,9 @@ def _content(file: str) -> tuple[Any, str]:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse a key that stands twice: one of the two decisions would be lost."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands twice in one object")
-    return found
+    if (twice := repeated_key(pairs)) is not None:
+        raise ValueError(f"{twice!r} stands twice in one object")
+    return dict(pairs)
 
 
 def _resolved(document: Mapping[str, Any], context: CommandContext) -> dict[str, Any]:

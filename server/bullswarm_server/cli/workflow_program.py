@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_core.errors import UsageError
+from bullswarm_core.wire import repeated_key
 
 STDIN = "-"
 # A program carries its prompts, of which each may have 8 MiB; beyond this somebody has given the wrong file.
@@ -68,9 +69,6 @@ def _whole(digits: str) -> int:
 
 def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse a key that stands twice: one of the two would silently count for nothing."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+    if (twice := repeated_key(pairs)) is not None:
         raise ValueError(f'the key "{twice}" stands twice in one object')
-    return found
+    return dict(pairs)

@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp_types import CallToolResult
 
+from bullswarm_core.runs.handback import left_pools
 from bullswarm_core.runs.state import RunState
 from bullswarm_server.mcp.results import Document, answer, clipped, fence, fitted, path_text, without_empty
 
@@ -98,10 +99,11 @@ def _failures(name: str, state: RunState, rows: list[Document]) -> list[Document
     for row in rows:
         if row["status"] != "failed":
             continue
-        tried = [attempt.picked.pool for attempt in state.steps[row["id"]].counted]
+        # Elsewhere only where some pool was not tried; the commands for people say it by the same rule.
+        tried = left_pools(state.steps[row["id"]])
         options = {"rerun": _call("rerun", name, row["id"])}
         if tried:
-            options["rerunElsewhere"] = _call("rerun", name, row["id"], avoid=list(dict.fromkeys(tried)))
+            options["rerunElsewhere"] = _call("rerun", name, row["id"], avoid=list(tried))
         options["accept"] = _call("accept", name, row["id"], reason="…")
         found.append(
             {"id": row["id"], "failureKind": row.get("failureKind"), "backAt": row.get("backAt"), "options": options}

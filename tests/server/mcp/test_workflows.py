@@ -176,3 +176,10 @@ async def test_a_step_that_this_machine_can_never_do_is_not_added(actors: Site) 
         refused = await call("runs", op="add", run_id="last", steps=part)
         assert refused.error and "which is no pool (pools: claude-code, echo, one, two)" in refused.text
         assert (await call("run", run_id="last")).document["counts"] == {"succeeded": 1}
+
+
+async def test_elsewhere_is_offered_only_where_another_pool_could_take_it(actors: Site) -> None:
+    async with calling(actors) as call:
+        failed = await goal(call, actors, document({"id": "a", "prompt": "FAIL", "pool": "one"}), retry_attempts=0)
+        (need,) = failed.document["needsYou"]
+        assert set(need["options"]) == {"rerun", "accept"}
