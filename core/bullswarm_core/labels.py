@@ -83,7 +83,10 @@ class Labels:
         for pool_id, label in self._by_id.items():
             if label == name and pool_id in pool_ids:
                 return pool_id
-        raise unknown_pool(name, why=why_no_pool(name) if why_no_pool else None)
+        why = why_no_pool(name) if why_no_pool else None
+        raise unknown_pool(
+            name, why=why or _meant(name, {*pool_ids, *(label for _, label in self.among(pool_ids).items())})
+        )
 
     def in_text(self, text: str, pool_ids: Iterable[str] = ()) -> str:
         """Return ``text`` for people: every pool id that stands as a word of its own becomes its label.
@@ -142,6 +145,15 @@ def _known_pools(home: Home) -> list[str]:
     except StateError:
         return []
     return [pool for pool in found if isinstance(pool, str)] if isinstance(found, list) else []
+
+
+def _meant(name: str, known: Collection[str]) -> str | None:
+    import difflib
+
+    near = sorted(each for each in known if name and each.startswith(name)) or difflib.get_close_matches(
+        name, known, n=1
+    )
+    return f"did you mean {near[0]}?" if near else None
 
 
 def unknown_pool(name: str, *, why: str | None = None) -> UnknownNameError:

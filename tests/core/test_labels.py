@@ -40,6 +40,12 @@ def test_a_label_is_stored_found_and_cleared(home: Home) -> None:
     ("name", "label", "message"),
     [
         ("nobody", "x", 'unknown pool "nobody" — bullswarm pools lists them'),
+        ("codx", "x", 'unknown pool "codx" — bullswarm pools lists them · did you mean codex?'),
+        (
+            "claude-code:ac",
+            "x",
+            'unknown pool "claude-code:ac" — bullswarm pools lists them · did you mean claude-code:acme?',
+        ),
         ("codex", "", "pool label must be non-empty and contain no spaces"),
         ("codex", "a b", "pool label must be non-empty and contain no spaces"),
         ("codex", "a\tb", "pool label must be non-empty and contain no spaces"),
