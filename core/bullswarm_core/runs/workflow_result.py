@@ -179,7 +179,7 @@ def _step(
         "attempts": len(step.attempts),
         "failureKind": kind,
         "why": why or (finished.why if finished else None),
-        "backAt": judgement.get("backAt"),
+        "backAt": _time(step.unplaced.back_at) if step.unplaced else judgement.get("backAt"),
         "accepted": step.accepted.reason if step.accepted else None,
         "proof": proof_of(state, step),
         "answer": judgement.get("answer"),

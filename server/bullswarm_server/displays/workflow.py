@@ -86,6 +86,8 @@ def _step(step: Mapping[str, Any], width: int, labels: Labels, style: Style) -> 
     indent = " " * (width + 5)
     if step["status"] in ("failed", "cancelled") and step.get("why"):
         yield f"{indent}why: {_cut(_text(step['why'], labels))}"
+        if step.get("backAt"):
+            yield f"{indent}back at: {step['backAt']}"
     for item in step.get("evidenceResults") or ():
         if isinstance(item, Mapping) and item.get("status") != "passed":
             name = item.get("cmd") or item.get("file")
