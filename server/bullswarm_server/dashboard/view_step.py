@@ -37,7 +37,9 @@ def step_head(view: RunView, name: str, terminal: Terminal) -> list[str]:
 def _standing(view: RunView, step: StepState) -> str:
     attempt = step.running or step.current
     if attempt is None:
-        return f"{view.known[step.id]}, no attempt yet"
+        kind, why = failure_of(step)
+        said = [kind or "", view.labels.in_text(one_line(why))]
+        return " · ".join([f"{view.known[step.id]}, no attempt yet", *(word for word in said if word)])
     parts = [f"attempt {attempt.picked.ordinal} on {one_line(view.labels.shown(attempt.picked.pool))}"]
     parts += [f"model {one_line(attempt.picked.model)}"] if attempt.picked.model else []
     if attempt.running:
@@ -50,6 +52,13 @@ def _standing(view: RunView, step: StepState) -> str:
     parts += [kind] if kind else []
     parts += [view.labels.in_text(one_line(why))] if why else []
     return " · ".join([*parts, *([proof] if proof else [])])
+
+
+def _without_attempt(view: RunView, step: StepState, terminal: Terminal) -> list[Row]:
+    """Say that nothing ran; the head, which is cut at the terminal's width, and a block of advice are no place for why."""
+    _, why = failure_of(step)
+    told = text_rows([view.labels.in_text(safe(why))], terminal) if why and view.state.is_single else []
+    return [Row(terminal.style.faint("no attempt yet")), *told]
 
 
 def step_rows(
@@ -93,11 +102,7 @@ def _activity(view: RunView, step: StepState, texts: StepTexts, terminal: Termin
         said = [view.labels.in_text(safe(line)) for line in block]
         rows += [Row(terminal.style.warn(row.line)) for row in text_rows(said[:1], terminal)]
         rows += [*text_rows(said[1:], terminal), Row("")]
-    rows += (
-        [heading("Attempts, newest first", terminal)]
-        if step.attempts
-        else [Row(terminal.style.faint("no attempt yet"))]
-    )
+    rows += [heading("Attempts, newest first", terminal)] if step.attempts else _without_attempt(view, step, terminal)
     for attempt in list(reversed(step.attempts))[:_SHOWN_ATTEMPTS]:
         rows += text_rows(_attempt_lines(view, step, attempt), terminal)
     if texts.calls:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.core.runs.journals import START, Written, document
 
 from bullswarm_core.labels import Labels
-from bullswarm_core.runs.events import GateWaiting, RunFinished, RunParked
+from bullswarm_core.runs.events import GateWaiting, RunFinished, RunParked, StepUnplaced
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.journal import RunRow
 from bullswarm_core.runs.nodes import statuses
@@ -25,7 +25,7 @@ from bullswarm_server.dashboard.source import Glance, RunsLook
 from bullswarm_server.dashboard.view_home import needs_of
 from bullswarm_server.dashboard.view_run import run_rows
 from bullswarm_server.dashboard.view_runs import STANDINGS, Standing, chosen, run_line
-from bullswarm_server.dashboard.view_step import PARTS, step_rows
+from bullswarm_server.dashboard.view_step import PARTS, step_head, step_rows
 from bullswarm_server.displays.terminal import cells
 
 NOW = datetime(2026, 3, 1, 14, 0, tzinfo=UTC)
@@ -150,6 +150,17 @@ def test_a_run_and_its_steps_fit_every_width(width: int, unicode: bool, text: st
         line = bare(each.line)
         assert cells(line) <= width and (unicode or line.isascii()), line
         assert "codex" not in line
+
+
+def test_a_task_that_no_pool_could_take_says_why() -> None:
+    written = Written(document({"id": "run"}), kind="run")
+    written.write(StepUnplaced("run", why="no pool free: codex at its 5-hour limit", failure_kind="unavailable"))
+    found, terminal = view(written), sheet(100)
+    head = [bare(line) for line in step_head(found, "run", terminal)]
+    assert head[1] == "failed, no attempt yet · unavailable · no pool free: cx at its 5-hour limit"
+    texts = StepTexts()
+    shown = [bare(row.line) for row in step_rows(found, "run", "activity", texts, terminal, folder=FOLDER)]
+    assert "no pool free: cx at its 5-hour limit" in shown
 
 
 def glance(written: Written, status: str) -> Glance:
