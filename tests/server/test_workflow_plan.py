@@ -61,11 +61,12 @@ def test_checks_are_tried_once_where_they_can_be(site: Site) -> None:
     tried = {each["cmd"]: each for each in said.document["triedChecks"]}
     assert tried["exit 7"]["status"] == "failed" and tried["exit 7"]["exit"] == 7
     assert tried["test -e made.txt"]["status"] == "failed"
+    assert "a check may fail before the work is there" in said.err
     assert tried['grep -q x "$BULLSWARM_STEP_OUTPUT"']["status"] == "not-run"
     (site.project / "made.txt").touch()
     fine = document({"id": "a", "evidence": [{"type": "command", "cmd": "test -e made.txt"}]})
     told = validate(site, fine, "--try-checks")
-    assert told.code == 0 and "✓ a: test -e made.txt" in told.out
+    assert told.code == 0 and "✓ a: test -e made.txt" in told.out and told.err == ""
 
 
 def test_an_advisory_refuses_nothing(site: Site) -> None:

@@ -57,6 +57,8 @@ def validate(options: argparse.Namespace, context: CommandContext) -> int:
     if options.json:
         context.print_json(_document(plan, launch, tried))
     failed = [each for each in tried or () if each["status"] == "failed"]
+    if failed:
+        context.note("a check may fail before the work is there: look whether it fails for that, or for a slip in it")
     return 1 if failed else 0
 
 
