@@ -180,6 +180,11 @@ async def test_a_step_that_this_machine_can_never_do_is_not_added(actors: Site) 
 
 async def test_elsewhere_is_offered_only_where_another_pool_could_take_it(actors: Site) -> None:
     async with calling(actors) as call:
-        failed = await goal(call, actors, document({"id": "a", "prompt": "FAIL", "pool": "one"}), retry_attempts=0)
+        failed = await goal(
+            call,
+            actors,
+            document({"id": "a", "prompt": "FAIL", "route": {"pools": {"use": ["one"]}}}),
+            retry_attempts=0,
+        )
         (need,) = failed.document["needsYou"]
         assert set(need["options"]) == {"rerun", "accept"}
