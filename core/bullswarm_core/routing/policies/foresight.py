@@ -26,7 +26,8 @@ from bullswarm_core.routing.request import Request
 
 VALUE_WEIGHT = 0.25
 """A minute lost at a wall counts four times one that is placed well: it is burnt, must be done anew, and ends others with it.
-Measured on the benchmark's tuning months: 1, 2, 4 and 8 times gave 0.982, 0.986, 0.989 and 0.985 of the optimum.
+On the benchmark's tuning months 1, 2 and 4 times gave 0.981, 0.983 and 0.986 of the optimum in the five hardest families, and
+4 and 8 times 0.989 and 0.985 in all.
 """
 USUAL_SPREAD = 0.8
 """The spread of lengths while too few attempts are known: of agent tasks one in six takes twice the median or more."""
