@@ -115,7 +115,7 @@ def _unfinished(state: RunState, step: StepState, known: Mapping[str, NodeStatus
         "status": known[step.id],
         "failureKind": kind,
         "why": why,
-        "retryAfter": back_at or (finished.judgement.get("backAt") if finished else None),
+        "backAt": back_at or (finished.judgement.get("backAt") if finished else None),
         "retryable": may_be_tried_again(state, step.id, known[step.id]),
         "noPool": step.unplaced is not None,
         "retries": sum(attempt.picked.retry_how is not None for attempt in step.counted),
