@@ -144,6 +144,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 def _exists(path: Path) -> bool:
     try:
+        _refuse_no_file(path)
         return path.exists()
     except OSError as error:  # a folder above that we may not enter
         raise StateError(f"cannot read {path}: {error.strerror or error}", hint="check who may read there") from error
@@ -158,7 +159,16 @@ def _connect(path: Path, mode: str, extra: str = "") -> sqlite3.Connection:
     return connection
 
 
+def _refuse_no_file(path: Path) -> None:
+    """Raise StorageError for a pipe, a device or a folder in its place: SQLite would wait for a pipe for ever."""
+    if path.exists() and not path.is_file():
+        raise StorageError(
+            f"cannot open {path}: it is no ordinary file", hint=f"move it aside: mv {path} {path}.broken"
+        )
+
+
 def _create_private(path: Path) -> None:
+    _refuse_no_file(path)
     # SQLite would create it readable by everybody; its -wal and -shm files take the mode of the database itself.
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE))

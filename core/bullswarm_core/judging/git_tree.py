@@ -60,6 +60,7 @@ class GitTree:
     prefix: str = ""
     cut: bool = False
     failed: str = ""
+    _hung: bool = field(default=False, repr=False)
     _filters: dict[str, str] | None = field(default=None, repr=False)
     _filters_known: bool = field(default=False, repr=False)
 
@@ -177,11 +178,18 @@ class GitTree:
         return None if off is None else self._run(words, off)
 
     def _run(self, words: Sequence[str], more: dict[str, str]) -> Child | None:
+        if self._hung:
+            return None
         argv = ["git", "--no-pager", "--no-optional-locks", *SAFE_SETTINGS, *words]
+        environ = git_environment(self.environ) | more
         try:
-            return self.run(argv, cwd=self.cwd, environ=git_environment(self.environ) | more, timeout_sec=_TIMEOUT_SEC)
+            child = self.run(argv, cwd=self.cwd, environ=environ, timeout_sec=_TIMEOUT_SEC)
         except WorkerStartError:
             return None
+        if child.exit_code is None:
+            # A pipe in place of a .gitignore, say: git would wait as long at each further question, and a kernel with it.
+            self._hung, self.failed = True, self.failed or _failure(child)
+        return child
 
     def _filters_off(self) -> dict[str, str] | None:
         """Return the environment that silences the content filters of the repository's own configuration.

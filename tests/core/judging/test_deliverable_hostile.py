@@ -63,6 +63,21 @@ def test_a_git_whose_filters_are_not_surely_silent_is_not_asked(repository: Path
     assert not ran.exists() and not any("status" in argv for argv in asked)
 
 
+@pytest.mark.parametrize("hangs", ["rev-parse", "status", "ls-files"])
+def test_a_git_that_hangs_is_asked_no_more(repository: Path, hangs: str) -> None:
+    """A pipe in place of a .gitignore costs one wait, and not one for each question; a kernel stands still meanwhile."""
+    asked: list[bool] = []
+
+    def run(argv: Sequence[str], *, cwd: str, environ: Mapping[str, str], timeout_sec: float) -> ChildResult:
+        asked.append(hangs in argv)
+        if asked[-1]:
+            return ChildResult(None, b"", b"", timed_out=True)
+        return run_child(argv, cwd=cwd, environ=environ, timeout_sec=timeout_sec)
+
+    take_snapshot(str(repository), run=run, environ=os.environ)
+    assert asked.count(True) == 1 and asked[-1]
+
+
 @pytest.mark.parametrize("how", ["removed", "replaced", "a file"])
 def test_a_folder_that_is_gone_holds_no_work(repository: Path, how: str) -> None:
     def work() -> None:
