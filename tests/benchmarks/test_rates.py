@@ -113,7 +113,7 @@ class Machine:
         with_attempts(self.connection, self.ids, each=10, now=NOW)
 
     def pick(self) -> None:
-        view = look(self.services, self.connection, write_cache=True)
+        view = look(self.services, self.connection, workspace="/", write_cache=True)
         expected = expectations(self.connection, "analyze", "medium")
         task = Task(prompt="Explain.", lane="analyze", cwd="/")
         decision = choose(view, task, (), caller_pool=None, expected=expected)

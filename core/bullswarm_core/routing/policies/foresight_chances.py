@@ -11,6 +11,7 @@ from math import erf, exp, log, sqrt
 
 from bullswarm_core.values import dataclass
 
+_ROOT_OF_TWO = sqrt(2)
 _LEAST_SPREAD = 0.05
 """Below this a length is as good as known; the formulas divide by it."""
 _LARGEST_SPREAD = 3.0
@@ -64,7 +65,7 @@ def expected_loss(length: Length, count: int, room: float, *, together: float | 
     A wall ends everything on a pool: the attempt loses what it has worked until then, and the others lose theirs as far
     as it makes the wall likelier. ``together`` is the chance that all of them meet it, where the caller knows it.
     """
-    alone = wall_chance(length, count, room)
+    alone = wall_chance(length, count, room) if count else 0.0
     together = wall_chance(length, count + 1, room) if together is None else together
     own = min(length.age, max(room, 0.0))
     return together * own + max(0.0, together - alone) * count * length.age
@@ -72,4 +73,4 @@ def expected_loss(length: Length, count: int, room: float, *, together: float | 
 
 def normal(value: float) -> float:
     """The distribution function of the standard normal."""
-    return 0.5 * (1 + erf(value / sqrt(2)))
+    return 0.5 * (1 + erf(value / _ROOT_OF_TWO))
