@@ -104,13 +104,15 @@ def test_routes_name_the_pick_of_each_tier_and_what_is_left_out(site: StrategySi
     site("set-rung", "codex", "high", "--model", "gpt")
     text = site("routes")
     assert "high (analyze, build, chore): [codex] " in text
-    assert "  1. codex gpt at high surplus 0\n" in text
+    # A reading was expected and is missing, as the line above says: nothing is known, which is not 0.
+    assert "(surplus -)\n  1. codex gpt at high surplus -\n" in text
     document = site.document("routes")
     assert document["schemaVersion"] == "bullswarm.routes.v1"
     high, medium = document["routes"][:2]
     assert (high["tier"], high["lanes"], high["pool"], high["model"]) == (
         "high", ["analyze", "build", "chore"], "codex", "gpt",
     )  # fmt: skip
+    assert [each["effectiveSurplus"] for each in high["order"]] == [0] and "shownSurplus" not in high["order"][0]
     assert medium["tier"] == "medium" and medium["pool"] != "codex"
     left_out = {entry["pool"]: entry["reason"] for entry in medium["excluded"]}
     assert left_out["codex"] == "has no model on the medium tier"

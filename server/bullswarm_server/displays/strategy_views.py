@@ -11,12 +11,13 @@ from bullswarm_core.errors import UsageError
 from bullswarm_core.model_lists import ModelList, to_json
 from bullswarm_core.pools import EFFORTS, Effort, Lane, Pool, Rung
 from bullswarm_core.routing import Decision
+from bullswarm_core.routing.reasons import surplus
 from bullswarm_core.settings import Settings
 from bullswarm_core.wire import iso
 from bullswarm_core.workers.launch import choose_reasoning
 from bullswarm_server.displays.route import reason_line
 from bullswarm_server.displays.strategy import connector_levels, level_words, rung_level
-from bullswarm_server.displays.text import duration, number, one_line
+from bullswarm_server.displays.text import duration, one_line
 
 Row = dict[str, Any]
 INVENTORY_VERSION = "bullswarm.inventory.v1"
@@ -141,6 +142,7 @@ def _route_row(tier: Effort, lanes: Sequence[Lane], decision: Decision) -> Row:
                 "model": row.model,
                 "reasoning": row.reasoning,
                 "effectiveSurplus": row.effective_surplus,
+                "shownSurplus": surplus(row),
             }
             for row in decision.candidates
         ],
@@ -152,8 +154,12 @@ def _route_row(tier: Effort, lanes: Sequence[Lane], decision: Decision) -> Row:
 
 def routes_document(rows: Iterable[Row], *, now: datetime) -> Row:
     """Return the routes for a program."""
-    plain = [{key: value for key, value in row.items() if key != "shownReason"} for row in rows]
+    plain = [{**_unshown(row), "order": [_unshown(each) for each in row["order"]]} for row in rows]
     return {"schemaVersion": ROUTES_VERSION, "at": iso(now), "routes": plain}
+
+
+def _unshown(row: Row) -> Row:
+    return {key: value for key, value in row.items() if not key.startswith("shown")}
 
 
 def route_lines(rows: Iterable[Row]) -> list[str]:
@@ -163,7 +169,7 @@ def route_lines(rows: Iterable[Row]) -> list[str]:
         pick = f"[{_name(row)}] " if row["pool"] else "no pool: "
         lines.append(one_line(f"{row['tier']} ({', '.join(row['lanes'])}): {pick}{row['shownReason']}"))
         lines += _indented(
-            f"{place}. {_name(each)} {_runs(each)} surplus {number(each['effectiveSurplus'])}"
+            f"{place}. {_name(each)} {_runs(each)} surplus {each['shownSurplus']}"
             for place, each in enumerate(row["order"], 1)
         )
         lines += _indented(f"-  {_name(each)} {each['reason']}" for each in row["excluded"])
