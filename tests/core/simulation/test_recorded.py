@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bullswarm_core.pools import EFFORTS, LANES, Rate, Window, WindowKind
@@ -103,6 +103,7 @@ SPANS = st.tuples(st.integers(0, 8000), st.integers(1, 300))
     ),
     st.lists(SPANS, max_size=4),
 )
+@settings(max_examples=40)
 def test_what_a_dispatcher_left_gives_back_its_tasks(
     given_tasks: list[tuple[tuple[int, int], str, str, str]], own: list[tuple[int, int]]
 ) -> None:
@@ -128,9 +129,10 @@ def test_what_a_dispatcher_left_gives_back_its_tasks(
 @given(
     st.lists(st.tuples(SPANS, st.sampled_from("ab")), max_size=10),
     st.lists(SPANS, max_size=4),
-    st.sampled_from([3, 10, 45, 600]),
+    st.sampled_from([5, 10, 45, 600]),
     st.booleans(),
 )
+@settings(max_examples=25)  # each plays a week of readings: half a second
 def test_own_use_is_never_negative_nor_twice_at_once_and_any_month_can_be_played(
     work: list[tuple[tuple[int, int], str]], own: list[tuple[int, int]], every: int, whole: bool
 ) -> None:

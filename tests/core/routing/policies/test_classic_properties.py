@@ -55,7 +55,7 @@ def _by_name(decision: Decision) -> Mapping[str, Candidate]:
 
 
 @given(costly, requests, pasts())
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_pace_decides_the_same_with_any_past(pools: list[Pool], request: Request, context: RoutingContext) -> None:
     plain = replace(context, incumbents={}, quarantines={})
     assert decide(request, pools, now=NOW, context=context) == decide(request, pools, now=NOW, context=plain)
@@ -71,7 +71,7 @@ def test_the_order_of_the_list_does_not_matter(
 
 
 @given(costly, requests, pasts())
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_the_pick_never_stands_behind_a_rule_that_another_candidate_passes(
     pools: list[Pool], request: Request, context: RoutingContext
 ) -> None:
@@ -96,7 +96,7 @@ def test_the_pick_never_stands_behind_a_rule_that_another_candidate_passes(
 
 
 @given(costly, requests, pasts())
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_work_leaves_its_incumbent_only_for_a_challenger_that_may_have_it(
     pools: list[Pool], request: Request, context: RoutingContext
 ) -> None:
