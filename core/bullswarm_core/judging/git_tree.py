@@ -202,7 +202,7 @@ class GitTree:
             self._filters_known = True
             names = self._own_filters()
             keys = [f"filter.{name}.{key}" for name in names or () for key in _FILTER_KEYS]
-            off = _settings({key: "false" if key.endswith(".required") else "" for key in keys})
+            off = settings_of_environment({key: "false" if key.endswith(".required") else "" for key in keys})
             self._filters = off if names is not None and self._are_silent(keys, off) else None
         return self._filters
 
@@ -238,7 +238,7 @@ def _failure(child: Child | None) -> str:
     return f"git could not read the repository (exit {child.exit_code})"
 
 
-def _settings(values: Mapping[str, str]) -> dict[str, str]:
+def settings_of_environment(values: Mapping[str, str]) -> dict[str, str]:
     """Return ``values`` as git takes them from the environment, where a name may hold any character.
 
     ``-c name=value`` is cut at its first ``=``, which the name of a filter may contain.

@@ -15,7 +15,7 @@ from typing import Any
 from bullswarm_core.errors import BullswarmError, WorkerStartError
 from bullswarm_core.fast.files import open_ordinary
 from bullswarm_core.home import make_folder
-from bullswarm_core.judging.git_tree import SAFE_SETTINGS, git_environment
+from bullswarm_core.judging.git_tree import SAFE_SETTINGS, git_environment, settings_of_environment
 from bullswarm_core.runs.three_way import MISSING, Version
 from bullswarm_core.values import dataclass, field
 from bullswarm_core.workers.spawn import MARKER, ChildResult, run_child
@@ -29,6 +29,7 @@ _MOST_OUTPUT = 256 * 1024 * 1024
 _TAKEN_OVER = (
     r"^core\.(ignorecase|precomposeunicode|protecthfs|protectntfs|sharedrepository|symlinks|filemode|excludesfile)$"
 )
+_HOOKS = r"^hook\..*\.(command|event|enabled)$"
 _RAW = ("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.attributesFile=/dev/null")
 # Above all attributes of the tree: nothing is converted.
 _ATTRIBUTES = b"* -text -ident !filter !working-tree-encoding\n"
@@ -58,6 +59,19 @@ def ask(
 def told(words: Sequence[str], *, cwd: str, environ: Mapping[str, str]) -> bytes:
     """Return what git says. Raises GitRefusedError when it fails or says more than can be held."""
     return _checked(words, ask(words, cwd=cwd, environ=environ))
+
+
+def change(words: Sequence[str], *, cwd: str, environ: Mapping[str, str], mark: str) -> None:
+    """Have git change the folder's own repository, with no hook run. Raises GitRefusedError when it fails.
+
+    Newer gits (2.54) also take hooks from settings, where ``core.hooksPath`` doesn't reach.
+    """
+    said = ask(("config", "-z", "--name-only", "--get-regexp", _HOOKS), cwd=cwd, environ=environ)
+    rows = os.fsdecode(said.stdout).split("\0")
+    names = dict.fromkeys(row.partition(".")[2].rpartition(".")[0] for row in rows if row)
+    off = {f"hook.{name}.{key}": value for name in names for key, value in (("command", "true"), ("enabled", "false"))}
+    silent = {**git_environment(environ), **settings_of_environment(off), MARKER: mark}
+    _checked(words, _run(words, cwd=cwd, environ=silent, timeout_sec=_QUESTION_SEC, input=None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,12 @@ def obstacles(cwd: str, files: Sequence[str], *, home: Path, environ: Mapping[st
     """
     try:
         repository = Repository.of(cwd, environ)
+        if not os.path.lexists(f"{repository.top}/.git"):
+            # Whoever made the repository chose which folder that is: / or the person's home would be copied whole.
+            return [
+                f"the repository of {cwd} puts its working tree at {repository.top} (core.worktree), where it does not lie"
+                f" itself; {_OUT}"
+            ]
         found = listing(repository, environ)
     except GitRefusedError as error:
         return [

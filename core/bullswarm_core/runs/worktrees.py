@@ -19,14 +19,14 @@ from bullswarm_core.errors import BullswarmError, StateError, StorageError, Work
 from bullswarm_core.home import file_lock, make_folder, read_json, write_json
 from bullswarm_core.runs.merge_back import Plan, carry_out, plan_merge
 from bullswarm_core.runs.places import WORKTREES
-from bullswarm_core.runs.private_git import GitRefusedError, PrivateGit, Repository, told
+from bullswarm_core.runs.private_git import GitRefusedError, PrivateGit, Repository, change
 from bullswarm_core.runs.three_way import Version
 from bullswarm_core.runs.tree_commit import commit_tree
 from bullswarm_core.runs.tree_files import TreeFiles
 from bullswarm_core.runs.worktree_contents import Expected, left_in, link_of
 from bullswarm_core.values import dataclass, field
 from bullswarm_core.wire import to_wire
-from bullswarm_core.workers.spawn import MARKER, kill_orphans
+from bullswarm_core.workers.spawn import kill_orphans
 
 _STATE = ".state"
 _RECORD = "worktree.json"
@@ -186,7 +186,7 @@ class Worktree:
             PrivateGit(git.folder, repository, repository.top, git.index, self.environ, mark=self._mark)
         )
         words = ("worktree", "add", "--detach", "--no-checkout", "--quiet", str(self.path), snapshot.commit)
-        told(words, cwd=repository.top, environ={**self.environ, MARKER: self._mark})
+        change(words, cwd=repository.top, environ=self.environ, mark=self._mark)
         link = (self.path / ".git").read_text("utf-8", "surrogateescape")
         admin = link.removeprefix("gitdir: ").rstrip("\n")
         self._write(record | {"admin": admin})
