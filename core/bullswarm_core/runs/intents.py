@@ -41,6 +41,7 @@ RETRYABLE = frozenset(
         "timeout", "denied", "cancelled", "paused", "restarted", "superseded", "ownership-conflict", "model-not-in-plan",
     }
 )  # fmt: skip
+_ADDED = {"steps", "gates", "loops", "blocks"}
 
 Wish = Callable[[RunState], Sequence[Payload]]
 
@@ -214,8 +215,12 @@ def add(fragment: Mapping[str, Any], *, by: str) -> Wish:
 
 def grown(state: RunState, fragment: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the run's program with ``fragment`` in it, unchecked, and the new ids. Raises UsageError for a wrong form."""
-    if not isinstance(fragment, Mapping) or not set(fragment) <= {"steps", "gates", "loops", "blocks"}:
-        raise UsageError("what is added must be an object of steps, gates, loops and blocks", hint="see the contract")
+    if not isinstance(fragment, Mapping) or (other := sorted(set(fragment) - _ADDED)):
+        without = f", without {', '.join(other)}" if isinstance(fragment, Mapping) else ""
+        raise UsageError(
+            f"what is added must be an object of steps, gates, loops and blocks{without}",
+            hint="see the contract: bullswarm workflow plan contract",
+        )
     program = dict(state.program_document)
     added: list[str] = []
     for part in ("steps", "gates", "loops"):

@@ -196,7 +196,7 @@ def test_steps_are_added_and_may_hold_back_what_has_not_started() -> None:
     [
         ({}, "there is nothing to add"),
         ({"steps": []}, "there is nothing to add"),
-        ({"steps": {}, "x": 1}, "must be an object of steps, gates, loops and blocks"),
+        ({"steps": {}, "x": 1}, "must be an object of steps, gates, loops and blocks, without x"),
         ({"steps": "c"}, "steps must be an array"),
         ({"steps": [{"id": "a", "prompt": "x"}]}, 'id "a" is used twice'),
         ({"steps": [{"id": "c", "prompt": "x", "dependsOn": ["z"]}]}, 'unknown step, gate or loop "z"'),
