@@ -112,7 +112,7 @@ WRONG_CALLS: dict[str, tuple[list[str], str]] = {
     "an unknown provider": (["--lane", "analyze", "--use-provider", "gamma", "Explain."], "gamma"),
     "an unknown earlier run": (["--lane", "analyze", "--independent-of", "gamma", "Explain."], "gamma"),
     "no number": (["--lane", "analyze", "--timeout", "soon", "Explain."], '"soon"'),
-    "no time at all": (["--lane", "analyze", "--timeout", "0", "Explain."], '"0"'),
+    "no time at all": (["--lane", "analyze", "--timeout", "0", "Explain."], '"0" is not a number of seconds above 0'),
     "not a number": (["--lane", "analyze", "--timeout", "nan", "Explain."], '"nan"'),
     "a negative heartbeat": (["--lane", "analyze", "--heartbeat", "-1", "Explain."], "-1"),
     "a supposed meter for a real run": (["--lane", "analyze", "--meter", "alpha:5h=10", "Explain."], "--dry-run"),

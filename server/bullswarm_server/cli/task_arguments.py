@@ -63,7 +63,9 @@ def seconds(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value <= LARGEST_TIMEOUT_SEC:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a number of seconds between 0 and {LARGEST_TIMEOUT_SEC}')
+        raise argparse.ArgumentTypeError(
+            f'"{text}" is not a number of seconds above 0 and at most {LARGEST_TIMEOUT_SEC}'
+        )
     return value
 
 
