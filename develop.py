@@ -13,17 +13,24 @@ import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 ENVIRONMENT = ROOT / ".venv"
 PYTHON = ENVIRONMENT / "bin" / "python"
 MARKER = ENVIRONMENT / "bullswarm-installed"
+INSTALL_CLIS = ROOT / "tests" / "agents" / "install.py"
 UNIT_TESTS = ["--ignore=tests/agents", "--ignore=tests/benchmarks", "--ignore=tests/chaos"]
 MEASUREMENTS = "measurements"
 # More than this and a hung test would eat CI's time without a word.
 STEP_LIMIT_SEC = 25 * 60
+
+Step = Callable[[], int]
+"""Does its work and returns an exit code."""
 
 
 def wanted() -> str:
@@ -46,6 +53,31 @@ def install() -> None:
     MARKER.write_text(wanted())
 
 
+def running(*words: str) -> Step:
+    """The step that runs this module of Python, or the script at this path, with these arguments."""
+    line = [str(PYTHON), *(() if "/" in words[0] else ("-m",)), *words]
+    return lambda: subprocess.run(line, cwd=ROOT, timeout=STEP_LIMIT_SEC).returncode
+
+
+@contextmanager
+def installing_clis() -> Iterator[Step]:
+    """Install the agent CLIs beside the first steps, which need no registry; yields the step that waits for the end of it."""
+    with tempfile.TemporaryFile() as told:
+        process = subprocess.Popen([str(PYTHON), str(INSTALL_CLIS)], cwd=ROOT, stdout=told, stderr=told)
+
+        def wait() -> int:
+            code = process.wait(STEP_LIMIT_SEC)
+            told.seek(0)
+            print(told.read().decode(errors="replace"), flush=True)
+            return code
+
+        try:
+            yield wait
+        finally:
+            process.kill()
+            process.wait()
+
+
 def check() -> int:
     """Run everything that CI runs, in the order in which a fault shows soonest; return the first failing exit code.
 
@@ -54,26 +86,26 @@ def check() -> int:
     # A file's tests share machines, so files are what is spread; most of the time of these tests is waiting. Two more tries,
     # each of them named: they run real programs against clocks, and a fault fails always where a busy machine fails once.
     agents = ["tests/agents", "--require-real-clis", "-n", "3", "--dist", "loadscope", "--reruns", "2", "-rR"]
-    steps: list[tuple[str, list[str]]] = [
-        ("format", ["ruff", "format", "--check", "."]),
-        ("lint", ["ruff", "check", "."]),
-        ("types", ["mypy", "."]),
-        ("import rules", [str(ENVIRONMENT / "bin" / "lint-imports")]),
-        ("unit tests", ["pytest", *UNIT_TESTS, "-n", "2", "--reruns", "1", "-rR"]),
-        # Alone, so that what is killed is at work and not waiting for a processor.
-        ("processes killed at random", ["pytest", "tests/chaos", "-s"]),
-        ("agent CLIs", [str(ROOT / "tests" / "agents" / "install.py")]),
-        ("tests on the agent CLIs", ["pytest", *agents]),
-        (MEASUREMENTS, ["pytest", "tests/benchmarks", "-s"]),
-    ]
-    for title, command in steps:
-        print(f"\n== {title}", flush=True)
-        started = time.monotonic()
-        line = [str(PYTHON), "-m", *command] if "/" not in command[0] else [str(PYTHON), *command]
-        code = subprocess.run(line, cwd=ROOT, timeout=STEP_LIMIT_SEC).returncode
-        print(f"== {title}: exit {code} after {time.monotonic() - started:.0f} s", flush=True)
-        if code and title != MEASUREMENTS:
-            return code
+    with installing_clis() as installed:
+        steps: list[tuple[str, Step]] = [
+            ("format", running("ruff", "format", "--check", ".")),
+            ("lint", running("ruff", "check", ".")),
+            ("types", running("mypy", ".")),
+            ("import rules", running(str(ENVIRONMENT / "bin" / "lint-imports"))),
+            ("unit tests", running("pytest", *UNIT_TESTS, "-n", "2", "--reruns", "1", "-rR")),
+            # Alone, so that what is killed is at work and not waiting for a processor.
+            ("processes killed at random", running("pytest", "tests/chaos", "-s")),
+            ("agent CLIs", installed),
+            ("tests on the agent CLIs", running("pytest", *agents)),
+            (MEASUREMENTS, running("pytest", "tests/benchmarks", "-s")),
+        ]
+        for title, step in steps:
+            print(f"\n== {title}", flush=True)
+            started = time.monotonic()
+            code = step()
+            print(f"== {title}: exit {code} after {time.monotonic() - started:.0f} s", flush=True)
+            if code and title != MEASUREMENTS:
+                return code
     return 0
 
 
@@ -89,7 +121,7 @@ def main() -> int:
     if word == "test":
         command = [str(PYTHON), "-m", "pytest", *UNIT_TESTS, *rest]
     elif word == "agents":
-        subprocess.run([str(PYTHON), str(ROOT / "tests" / "agents" / "install.py")], check=True)
+        subprocess.run([str(PYTHON), str(INSTALL_CLIS)], check=True)
         command = [str(PYTHON), "-m", "pytest", "tests/agents", *rest]
     else:
         command = [str(PYTHON.parent / "bullswarm"), word, *rest]
