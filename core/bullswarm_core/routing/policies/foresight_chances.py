@@ -12,6 +12,8 @@ from math import erf, exp, log, sqrt
 from bullswarm_core.values import dataclass
 
 _ROOT_OF_TWO = sqrt(2)
+_NO_TIME = 1e-9
+"""A length of fewer minutes meets no wall; its square would be no number that can be divided by."""
 _LEAST_SPREAD = 0.05
 """Below this a length is as good as known; the formulas divide by it."""
 _LARGEST_SPREAD = 3.0
@@ -49,14 +51,15 @@ def length_within(median: float, spread: float, limit: float | None) -> Length:
 
 def wall_chance(length: Length, count: int, room: float) -> float:
     """Return how likely ``count`` attempts of this length need more than ``room`` worker-minutes together, 0 to 1."""
-    if count <= 0 or length.mean <= 0:
+    if count <= 0 or length.mean <= _NO_TIME:
         return 0.0
-    if room <= 0:
-        return 1.0
     mean = count * length.mean
+    share = room / mean
+    if share <= 0:  # no room, or so little that the quotient is none
+        return 1.0
     variance = max(0.0, count * (length.square - length.mean**2))
     spread = max(_LEAST_SPREAD, sqrt(log(1 + variance / mean**2)))
-    return 1 - normal(log(room / mean) / spread + spread / 2)
+    return 1 - normal(log(share) / spread + spread / 2)
 
 
 def expected_loss(length: Length, count: int, room: float, *, together: float | None = None) -> float:

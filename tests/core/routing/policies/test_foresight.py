@@ -6,7 +6,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.core.routing.builders import ANALYZE, NOW, busy, history, pool, window
 from tests.core.routing.test_properties import NAMES, pools
@@ -164,6 +164,8 @@ def test_the_chance_of_a_wall_is_how_often_drawn_lengths_need_more(count: int, r
     st.floats(-50, 5000),
     st.floats(0, 500),
 )
+@example(1.0, 0.0, None, 1, 5e-324, 0.0)
+@example(1.0, 0.0, 5e-324, 1, 1.0, 0.0)
 def test_more_room_never_makes_a_wall_likelier(
     median: float, spread: float, limit: float | None, count: int, room: float, more: float
 ) -> None:
