@@ -251,11 +251,16 @@ def settings_of_environment(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def git_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return ``environ`` as git gets it here: no caller's repository, no prompt, no needless lock, no network."""
+    """Return ``environ`` as git gets it here: no caller's repository, no prompt, no needless lock, no network.
+
+    A place of PATH that is relative (``.``, or an empty one) means the folder asked about: a ``git`` in there is no git.
+    """
     kept = {
         name: value for name, value in environ.items() if not name.startswith("GIT_") or name in _KEPT_GIT_VARIABLES
     }
+    places = [place for place in kept.get("PATH", os.defpath).split(os.pathsep) if place.startswith("/")]
     return kept | {
+        "PATH": os.pathsep.join(places) or os.defpath,
         "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1",
         "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C",
     }  # fmt: skip

@@ -63,6 +63,20 @@ def test_a_git_whose_filters_are_not_surely_silent_is_not_asked(repository: Path
     assert not ran.exists() and not any("status" in argv for argv in asked)
 
 
+@pytest.mark.parametrize("place", [".", "", "./", "bin", "alone"])
+def test_a_git_of_the_repository_is_not_the_one_that_is_asked(repository: Path, place: str) -> None:
+    """Some people have ``.`` in their PATH."""
+    ran = repository.parent / "ran"
+    for folder in (repository, repository / "bin"):
+        folder.mkdir(exist_ok=True)
+        (folder / "git").write_text(f"#!/bin/sh\n: > '{ran}'\n")
+        (folder / "git").chmod(0o755)
+    path = "." if place == "alone" else f"{place}{os.pathsep}{os.environ['PATH']}"
+    environ = {**os.environ, "PATH": path}
+    found = take_snapshot(str(repository), run=run_child, environ=environ)
+    assert found.is_git and not ran.exists()
+
+
 @pytest.mark.parametrize("hangs", ["rev-parse", "status", "ls-files"])
 def test_a_git_that_hangs_is_asked_no_more(repository: Path, hangs: str) -> None:
     """A pipe in place of a .gitignore costs one wait, and not one for each question; a kernel stands still meanwhile."""
