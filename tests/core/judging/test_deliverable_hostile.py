@@ -74,7 +74,7 @@ def test_a_git_of_the_repository_is_not_the_one_that_is_asked(repository: Path, 
     path = "." if place == "alone" else f"{place}{os.pathsep}{os.environ['PATH']}"
     environ = {**os.environ, "PATH": path}
     found = take_snapshot(str(repository), run=run_child, environ=environ)
-    assert found.is_git and not ran.exists()
+    assert not ran.exists() and (found.is_git or place == "alone"), "git may lie elsewhere than where systems have it"
 
 
 @pytest.mark.parametrize("hangs", ["rev-parse", "status", "ls-files"])
