@@ -19,11 +19,11 @@ from bullswarm_server.cli.runs_reading import (
     DAMAGED,
     LIST_VERSION,
     damaged_document,
-    document_of,
     is_good,
     reading,
 )
 from bullswarm_server.displays.text import duration, one_line
+from bullswarm_server.standing import document_of
 
 _WHY_LENGTH = 80
 _DURATION = r"(?:(\d{1,4})w)?(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,8})m)?"
@@ -85,7 +85,7 @@ def _chosen(journal: Journal, options: argparse.Namespace) -> list[RunRow]:
 
 def _row(context: CommandContext, journal: Journal, row: RunRow) -> dict[str, Any]:
     try:
-        document = document_of(context, journal.state(row.run_id))
+        document = document_of(context.home, journal.state(row.run_id))
         state = row.outcome or document.get("state") or document["status"]
     except DAMAGE as error:
         document, state = damaged_document(row.run_id, error, folder=context.home.workflows_dir), DAMAGED

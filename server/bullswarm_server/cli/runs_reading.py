@@ -17,18 +17,16 @@ from bullswarm_core.labels import Labels
 from bullswarm_core.runs import commands
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.journal import LAST, Journal
-from bullswarm_core.runs.liveness import KernelState, kernel_state
 from bullswarm_core.runs.nodes import statuses
 from bullswarm_core.runs.result_summary import summary_line, summary_of
-from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.runs.verdict_document import running_document
-from bullswarm_core.runs.workflow_result import OUTCOMES, running_result
+from bullswarm_core.runs.workflow_result import OUTCOMES
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.displays.terminal import terminal_of
 from bullswarm_server.displays.text import Style, plain
 from bullswarm_server.displays.verdict import verdict_lines
 from bullswarm_server.displays.workflow import result_lines
+from bullswarm_server.standing import document_of
 
 LIST_VERSION = "bullswarm.runs.v1"
 RESULT_VERSION = "bullswarm.result.v1"
@@ -64,12 +62,12 @@ def _show_graph(options: argparse.Namespace, context: CommandContext, state: Run
         raise UsageError("--graph is a picture", hint="runs show --json holds every step with what it waits for")
     terminal = terminal_of(context.out, context.environ, colour=context.colour)
     context.print(*graph_lines(state, statuses(state), terminal=terminal, labels=Labels.load(context.home)))
-    return 1 if is_good(document_of(context, state)) is False else 0
+    return 1 if is_good(document_of(context.home, state)) is False else 0
 
 
 def print_run(context: CommandContext, state: RunState, *, as_json: bool) -> dict[str, Any]:
     """Print what can be said of a run now, and return it."""
-    document, style = document_of(context, state), Style(colour=context.colour)
+    document, style = document_of(context.home, state), Style(colour=context.colour)
     if as_json:
         context.print_json(document)
     elif state.is_single:
@@ -139,7 +137,7 @@ def _workflow_result(options: argparse.Namespace, context: CommandContext, state
         raise _no_result_yet(state)
     if options.summary:
         folder = RunFolder.of(context.home, state.created.run_id)
-        document = document_of(context, state)
+        document = document_of(context.home, state)
         context.print(summary_line(summary_of(document, folder=folder)))
     else:
         document = print_run(context, state, as_json=options.json)
@@ -209,20 +207,6 @@ def reading(context: CommandContext) -> Iterator[sqlite3.Connection | None]:
     finally:
         if connection is not None:
             connection.close()
-
-
-def document_of(context: CommandContext, state: RunState) -> dict[str, Any]:
-    """Return a run's verdict or result, or how far it is."""
-    if state.finished is not None:
-        return dict(state.finished.verdict)
-    labels = Labels.load(context.home)
-    alive = kernel_state(context.home, state, now=utc_now()) is not KernelState.GONE
-    if not state.is_single:
-        folder = RunFolder.of(context.home, state.created.run_id)
-        return running_result(state, kernel_alive=alive, folder=folder, label=labels.shown)
-    step = next(iter(state.steps.values()))
-    label = labels.shown(step.current.picked.pool) if step.current else None
-    return running_document(state, kernel_alive=alive, label=label)
 
 
 def damaged_document(run_id: str, error: Exception, *, folder: Path) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from bullswarm_core.labels import Labels
 from bullswarm_core.runs import commands
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_server.cli.context import CommandContext
-from bullswarm_server.cli.runs_reading import document_of, state_named
+from bullswarm_server.cli.runs_reading import state_named
 from bullswarm_server.report import write_report
+from bullswarm_server.standing import document_of
 
 REPORT_VERSION = "bullswarm.report.v1"
 
@@ -24,7 +25,7 @@ def report_run(options: argparse.Namespace, context: CommandContext) -> int:
     if state.finished is None and state.parked is None:
         raise UsageError(f"run {short} is not over yet", hint=commands.wait(short))
     folder = RunFolder.of(context.home, state.created.run_id)
-    path = write_report(folder, state, document_of(context, state), labels=Labels.load(context.home))
+    path = write_report(folder, state, document_of(context.home, state), labels=Labels.load(context.home))
     if options.json:
         context.print_json({"schemaVersion": REPORT_VERSION, "runId": state.created.run_id, "report": str(path)})
     else:

@@ -21,12 +21,13 @@ from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.run import follow
-from bullswarm_server.cli.runs_reading import document_of, print_run, state_named
+from bullswarm_server.cli.runs_reading import print_run, state_named
 from bullswarm_server.cli.task_arguments import PoolNames
 from bullswarm_server.cli.workflow_program import read_document
 from bullswarm_server.driving import act, refuse_own_worker
 from bullswarm_server.launch import request_stop, wait_for
 from bullswarm_server.machine import services_for, why_no_pool
+from bullswarm_server.standing import document_of
 from bullswarm_server.workflow_machine import here
 
 WAIT_VERSION = "bullswarm.workflow-wait.v1"
@@ -190,7 +191,7 @@ def _said(options: argparse.Namespace, context: CommandContext, state: RunState,
 
 def _status(context: CommandContext, state: RunState) -> str:
     # A kernel that was only just started has not said so yet.
-    status = str(document_of(context, state)["status"])
+    status = str(document_of(context.home, state)["status"])
     return "running" if status == "kernel-gone" else status
 
 
@@ -200,7 +201,7 @@ def _settled(state: RunState, names: list[str]) -> bool:
 
 
 def _print_wait(options: argparse.Namespace, context: CommandContext, state: RunState) -> None:
-    whole = document_of(context, state)
+    whole = document_of(context.home, state)
     if state.is_single or not options.json:
         print_run(context, state, as_json=options.json)
         return

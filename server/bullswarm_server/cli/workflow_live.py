@@ -10,13 +10,13 @@ from bullswarm_core.runs.nodes import statuses
 from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.watch import Notice, standing
-from bullswarm_server.cli.runs_reading import document_of
 from bullswarm_server.cli.screen import draw_frame, own_screen, wake_ups
 from bullswarm_server.cli.workflow_watch import Watch
 from bullswarm_server.displays.terminal import terminal_of
 from bullswarm_server.displays.text import Style
 from bullswarm_server.displays.workflow import result_lines
 from bullswarm_server.displays.workflow_live import Scene, live_lines
+from bullswarm_server.standing import document_of
 
 # The clocks of a frame show seconds.
 _FRAME_SEC = 1.0
@@ -42,7 +42,9 @@ def _ended(watch: Watch) -> int:
         watch.print_outcome()
     else:
         labels = Labels.load(context.home)
-        context.print(*result_lines(document_of(context, state), labels=labels, style=Style(colour=context.colour)))
+        context.print(
+            *result_lines(document_of(context.home, state), labels=labels, style=Style(colour=context.colour))
+        )
     return watch.exit_code()
 
 

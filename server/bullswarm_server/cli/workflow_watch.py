@@ -30,7 +30,7 @@ from bullswarm_core.wire import iso, parse_iso
 from bullswarm_core.workers.stream_table import StreamTable, compile_table
 from bullswarm_server.cli.context import CommandContext, escaped
 from bullswarm_server.cli.run import EXIT_INTERRUPTED
-from bullswarm_server.cli.runs_reading import document_of, is_good, print_run, state_named
+from bullswarm_server.cli.runs_reading import is_good, print_run, state_named
 from bullswarm_server.displays.terminal import can_redraw
 from bullswarm_server.displays.text import Style
 from bullswarm_server.displays.workflow_watch import (
@@ -43,6 +43,7 @@ from bullswarm_server.displays.workflow_watch import (
 )
 from bullswarm_server.launch import wait_for
 from bullswarm_server.machine import services_for
+from bullswarm_server.standing import document_of
 
 
 def watch(options: argparse.Namespace, context: CommandContext) -> int:
@@ -222,7 +223,7 @@ class Watch:
         if gone:
             return 1
         if state.finished is not None:
-            return 0 if is_good(document_of(self.context, state)) else 1
+            return 0 if is_good(document_of(self.context.home, state)) else 1
         waits_in_vain = state.parked is not None and not self.options.next and self.options.until != "trouble"
         return 1 if waits_in_vain else 0
 
@@ -230,12 +231,12 @@ class Watch:
         """Print how the run stands, which has ended or waits."""
         if self.state.is_single:
             if self.options.jsonl:
-                verdict = document_of(self.context, self.state)
+                verdict = document_of(self.context.home, self.state)
                 self._say_json(self._document("outcome", **verdict, sequence=self.state.seq))
             else:
                 print_run(self.context, self.state, as_json=False)
             return
-        result = document_of(self.context, self.state)
+        result = document_of(self.context.home, self.state)
         if self.options.jsonl:
             self._say_json(outcome_document(result, sequence=self.state.seq, now=utc_now()))
             return

@@ -14,19 +14,16 @@ from bullswarm_core.connector import PoolProfile
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import UnknownNameError, UsageError
 from bullswarm_core.home import Home
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.intents import Wish
 from bullswarm_core.runs.journal import LAST, Journal
-from bullswarm_core.runs.liveness import KernelState, kernel_state
 from bullswarm_core.runs.services import Services, utc_now
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.runs.verdict_document import Document, running_document
-from bullswarm_core.runs.workflow_result import running_result
+from bullswarm_core.runs.verdict_document import Document
 from bullswarm_server.driving import act
 from bullswarm_server.launch import start_kernel
 from bullswarm_server.machine import services_for
 from bullswarm_server.mcp.waits import Client
+from bullswarm_server.standing import document_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +96,7 @@ class Call:
 
     def document_of(self, state: RunState) -> Document:
         """Return a run's verdict, or what can be said of it before."""
-        if state.finished is not None:
-            return dict(state.finished.verdict)
-        alive = kernel_state(self.home, state, now=utc_now()) is not KernelState.GONE
-        labels = Labels.load(self.home)
-        if not state.is_single:
-            folder = RunFolder.of(self.home, state.created.run_id)
-            return running_result(state, kernel_alive=alive, folder=folder, label=labels.shown)
-        step = next(iter(state.steps.values()))
-        label = labels.shown(step.current.picked.pool) if step.current else None
-        return running_document(state, kernel_alive=alive, label=label)
+        return document_of(self.home, state)
 
     def carry_out(self, state: RunState, wish: Wish) -> RunState:
         """Do what was asked of a workflow, and see that a kernel goes on with it. Raises UsageError for what makes no sense."""
