@@ -15,6 +15,8 @@ from bullswarm_core.fast.text import one_line
 from bullswarm_core.home import Home, file_lock, read_json, write_json
 
 VERSION = 1
+LONGEST_LABEL = 80
+"""In characters; a label stands in every line about its pool, and an agent may set one."""
 # Where a command begins in a text of ours, and what ends it there.
 _COMMAND = "bullswarm "
 _ENDS_OF_COMMAND = "·)`\n"
@@ -167,12 +169,15 @@ def set_label(
     """Give the pool ``name`` (id or label) the label, and return its id.
 
     Raises UnknownNameError for a name that is no pool, and UsageError for a label that is empty, has a space, a comma or a
-    character without a shape, or is taken: by another pool's id or label, or by one that differs in case or width alone.
+    character without a shape, is too long, or is taken: by another pool's id or label, or by one that differs in case or
+    width alone.
     """
     if unseen := next((letter for letter in label if _is_unseen(letter)), None):
         raise UsageError(f"pool label {label!a} has a character that nobody sees: U+{ord(unseen):04X}")
     if not label or not label.isprintable() or any(letter.isspace() for letter in label):
         raise UsageError("pool label must be non-empty and contain no spaces")
+    if len(label) > LONGEST_LABEL:
+        raise UsageError(f"pool label has {len(label)} characters and may have {LONGEST_LABEL}")
     if "," in label:
         # `--avoid a,b` names two pools: a label like that could be typed in no list, and a printed command would mean others.
         raise UsageError(f'pool label "{label}" has a comma, which parts the names of a list')

@@ -296,3 +296,9 @@ def test_pools_that_stay_the_same_are_written_once(home: Home) -> None:
     written = (home.cache_dir / "pools.json").stat().st_ino
     remember_pools(home, reversed(POOLS))
     assert (home.cache_dir / "pools.json").stat().st_ino == written
+
+
+def test_a_label_is_no_longer_than_a_line_can_hold() -> None:
+    with pytest.raises(UsageError, match="has 81 characters and may have 80"):
+        set_label(Home(), "codex", "a" * 81, ["codex"])
+    assert set_label(Home(), "codex", "a" * 80, ["codex"]) == "codex"
