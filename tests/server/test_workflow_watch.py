@@ -236,7 +236,8 @@ def test_the_view_on_a_terminal_fits_it_and_what_came_of_the_run_stays(actors: S
     run_id = begin(actors, program)
     with on_terminal(["workflow", "watch", run_id], {**actors.environ, **UTF8}, columns=columns) as terminal:
         terminal.until(
-            lambda text: bool(frames(text)) and "1 of 3 done" in frames(text)[-1], "a frame with a done step"
+            lambda text: bool(frames(text)) and all(part in frames(text)[-1] for part in ("1 of 3 done", "▶ w ")),
+            "a frame with a done step and a running one",
         )
         shown = last_frame(terminal.seen)
         assert max(cells(line) for line in shown) <= columns
