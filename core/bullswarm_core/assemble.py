@@ -14,7 +14,7 @@ from bullswarm_core.quota.plan_models import DEFAULT_MODEL, PlanRefusal, PlanRef
 from bullswarm_core.quota.readings import Reading, load_reading
 from bullswarm_core.quota.supposed import SupposedMeter, with_supposed
 from bullswarm_core.quota.windows import PACING_KINDS, has_free_name
-from bullswarm_core.reasoning import level_of, levels_of
+from bullswarm_core.reasoning import level_of, levels_of, sources_of
 from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.quarantine import Quarantine
 from bullswarm_core.settings import RungChoice, Settings
@@ -167,11 +167,8 @@ def _pool(
     subscription = settings.subscriptions.get(profile.id)
     declared = subscription.quota_window if subscription else None
     pacing = declared or connector.quota_window
-    levels, model_levels = levels_of(
-        profile.id,
-        layers=settings.reasoning,
-        connector={tier: rung.reasoning for tier, rung in connector.tiers.items()},
-    )
+    of_connector = {tier: rung.reasoning for tier, rung in connector.tiers.items()}
+    levels, model_levels = levels_of(profile.id, layers=settings.reasoning, connector=of_connector)
     return Pool(
         id=profile.id,
         provider=connector.name,
@@ -181,6 +178,7 @@ def _pool(
         capabilities=connector.capabilities,
         tiers=rungs_of(profile, settings, refusals),
         levels=levels,
+        level_sources=sources_of(profile.id, layers=settings.reasoning, connector=of_connector),
         model_levels=model_levels,
         refused_models=_refused_models(profile.id, settings, refusals),
         windows=with_declared_reset(
@@ -219,7 +217,7 @@ def _levelled(rung: Rung, tier: Effort, profile: PoolProfile, settings: Settings
         rung=choice.reasoning if choice else None,
         connector=default.reasoning if default else None,
     )
-    return replace(rung, reasoning=level.level)
+    return replace(rung, reasoning=level.level, level_source=level.source)
 
 
 def _finished(rung: Rung, profile: PoolProfile, *, refused: Mapping[str, str], said_free: bool | None) -> Rung:

@@ -65,7 +65,8 @@ class Rung:
 
     ``model`` None means the CLI's own default, with no flag. ``free`` is a property of (pool, tier), never of a pool.
     ``refused`` says why this rung may not be used (an excluded model, say); None means that it may.
-    ``source`` tells where the choice came from: ``connector`` | ``settings`` | ``request``.
+    ``source`` tells where the choice of the model came from: ``connector`` | ``settings`` | ``request``, and
+    ``level_source`` where the reasoning level did (``reasoning.Source``).
     """
 
     model: str | None = None
@@ -73,6 +74,7 @@ class Rung:
     free: bool = False
     refused: str | None = None
     source: str = "connector"
+    level_source: str = "cli-default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,7 @@ class Pool:
     capabilities: frozenset[str] = frozenset()
     tiers: Mapping[Effort, Rung] = field(default_factory=dict)
     levels: Mapping[Effort, str] = field(default_factory=dict)
+    level_sources: Mapping[Effort, str] = field(default_factory=dict)
     model_levels: Mapping[str, Mapping[Effort, str]] = field(default_factory=dict)
     refused_models: Mapping[str, str] = field(default_factory=dict)
     windows: tuple[Window, ...] = ()

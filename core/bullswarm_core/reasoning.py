@@ -11,6 +11,17 @@ from bullswarm_core.settings_values import ReasoningLayers
 from bullswarm_core.values import dataclass
 
 Layer = Literal["step", "run", "model", "pool", "recommended", "tier", "connector", "none"]
+Source = Literal["request", "settings", "recommendation", "connector", "cli-default"]
+_SOURCES: dict[Layer, Source] = {
+    "step": "request",
+    "run": "request",
+    "model": "settings",
+    "pool": "settings",
+    "recommended": "recommendation",
+    "tier": "settings",
+    "connector": "connector",
+    "none": "cli-default",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +33,11 @@ class Level:
 
     level: str | None
     layer: Layer
+
+    @property
+    def source(self) -> Source:
+        """Who set the level, in the words of a verdict; ``cli-default``: nobody, the CLI does as it does by itself."""
+        return _SOURCES[self.layer]
 
 
 def level_of(
@@ -59,12 +75,21 @@ def levels_of(
     pool: str, *, layers: ReasoningLayers, connector: Mapping[Effort, str | None]
 ) -> tuple[dict[Effort, str], dict[str, dict[Effort, str]]]:
     """Return what a pool runs with by tier when no model is named, and what the person set for single models of it."""
-    by_tier = {
-        tier: level_of(tier, pool=pool, model=None, layers=layers, connector=connector.get(tier)).level
-        for tier in EFFORTS
-    }
+    by_tier = _by_tier(pool, layers, connector)
     models = {model: dict(levels) for model, levels in layers.models.get(pool, {}).items()}
-    return {tier: level for tier, level in by_tier.items() if level is not None}, models
+    return {tier: level.level for tier, level in by_tier.items() if level.level is not None}, models
+
+
+def sources_of(pool: str, *, layers: ReasoningLayers, connector: Mapping[Effort, str | None]) -> dict[Effort, Source]:
+    """Return who set the levels that ``levels_of`` gives by tier."""
+    by_tier = _by_tier(pool, layers, connector)
+    return {tier: level.source for tier, level in by_tier.items() if level.level is not None}
+
+
+def _by_tier(pool: str, layers: ReasoningLayers, connector: Mapping[Effort, str | None]) -> dict[Effort, Level]:
+    return {
+        tier: level_of(tier, pool=pool, model=None, layers=layers, connector=connector.get(tier)) for tier in EFFORTS
+    }
 
 
 def clamped(level: str, accepted: Sequence[str]) -> str | None:

@@ -46,7 +46,7 @@ def test_a_pool_carries_what_its_connector_says() -> None:
     assert (pool.id, pool.provider, pool.label, pool.enabled) == ("codex", "codex", None, True)
     assert pool.capabilities == {"file-editing"}
     assert (pool.cost_rank, pool.credential_group, pool.pacing, pool.metered) == (3, "openai", "weekly", True)
-    assert pool.tiers["high"] == Rung(reasoning="high")
+    assert pool.tiers["high"] == Rung(reasoning="high", level_source="connector")
     assert (pool.windows, pool.inflight, pool.rates, pool.unavailable) == ((), (), {}, None)
 
 
@@ -88,8 +88,8 @@ def test_the_persons_decisions_are_applied() -> None:
 def test_set_rungs_restrict_the_tiers() -> None:
     settings = Settings(rungs={"codex": {"high": RungChoice("gpt", None), "low": RungChoice(None, "minimal")}})
     assert rungs_of(PROFILE, settings) == {
-        "high": Rung("gpt", "high", source="settings"),
-        "low": Rung(None, "minimal", source="settings"),
+        "high": Rung("gpt", "high", source="settings", level_source="connector"),
+        "low": Rung(None, "minimal", source="settings", level_source="settings"),
     }
     pools = assemble_pools([PROFILE], settings, now=NOW)
     decision = decide(Request("analyze", effort="medium"), pools, now=NOW)

@@ -44,26 +44,44 @@ def test_the_persons_levels_are_in_the_rungs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layers", "wanted"),
+    ("layers", "wanted", "source"),
     [
-        (ReasoningLayers(), "high"),
-        (ReasoningLayers(models={"codex": {"gpt": {"high": "low"}}}), "low"),
-        (ReasoningLayers(models={"codex": {"gpt": {"low": "minimal"}}}), "high"),
-        (ReasoningLayers(recommended={"codex": {"high": "medium"}}), "medium"),
+        (ReasoningLayers(), "high", "connector"),
+        (ReasoningLayers(models={"codex": {"gpt": {"high": "low"}}}), "low", "settings"),
+        (ReasoningLayers(models={"codex": {"gpt": {"low": "minimal"}}}), "high", "connector"),
+        (ReasoningLayers(pools={"codex": {"high": "medium"}}), "medium", "settings"),
+        (ReasoningLayers(tiers={"high": "medium"}), "medium", "settings"),
+        (ReasoningLayers(recommended={"codex": {"high": "medium"}}), "medium", "recommendation"),
     ],
 )
-def test_a_model_that_is_asked_for_or_assigned_has_its_own_level(layers: ReasoningLayers, wanted: str) -> None:
+def test_a_model_that_is_asked_for_or_assigned_has_its_own_level(
+    layers: ReasoningLayers, wanted: str, source: str
+) -> None:
     asked = picked(Settings(reasoning=layers), model="gpt")
     assigned = picked(Settings(reasoning=layers, assignments={"high": Assignment("codex", "gpt")}))
     for decision in (asked, assigned):
         assert decision.rung is not None
         assert (decision.rung.model, decision.rung.reasoning) == ("gpt", wanted)
+        # Who named the model says nothing of who named the level.
+        assert decision.rung.level_source == source
+
+
+def test_the_model_of_a_rung_and_its_level_each_have_their_own_source() -> None:
+    by_person = RungChoice("gpt", "low")
+    settings = Settings(rungs={"codex": {"high": RungChoice("gpt"), "low": by_person}})
+    rungs = rungs_of(PROFILE, settings)
+    assert {tier: (rung.source, rung.level_source) for tier, rung in rungs.items()} == {
+        "high": ("settings", "connector"),
+        "low": ("settings", "settings"),
+    }
+    plain = PoolProfile("plain", Connector("plain", "Plain", "plain", tiers={"high": Rung()}), "/bin/plain")
+    assert rungs_of(plain, Settings())["high"].level_source == "cli-default"
 
 
 def test_a_model_of_another_tier_runs_with_the_level_of_the_tier_that_is_asked_for() -> None:
     settings = Settings(rungs={"codex": {"low": RungChoice("gpt", "minimal"), "high": RungChoice("big")}})
     decision = picked(settings, model="gpt")
-    assert decision.rung == Rung("gpt", "high", source="request")
+    assert decision.rung == Rung("gpt", "high", source="request", level_source="connector")
 
 
 def test_a_model_that_is_turned_off_on_a_pool_is_not_run_there_whatever_names_it() -> None:

@@ -129,7 +129,8 @@ def rung_for(pool: Pool, request: Request, context: RoutingContext) -> Rung | No
         return rung
     found = _rung_naming(pool, model, request) or _of_model(pool, rung, model, request.tier)
     own = pool.model_levels.get(model, {}).get(request.tier)
-    return replace(found, source="settings", reasoning=own or rung.reasoning)
+    level, source = (own, "settings") if own else (rung.reasoning, rung.level_source)
+    return replace(found, source="settings", reasoning=level, level_source=source)
 
 
 def _rung_naming(pool: Pool, model: str, request: Request) -> Rung | None:
@@ -144,9 +145,18 @@ def _rung_naming(pool: Pool, model: str, request: Request) -> Rung | None:
 
 def _of_model(pool: Pool, rung: Rung, model: str, tier: Effort) -> Rung:
     """Return ``rung`` as it is with another model, or on another tier: the level and the refusal are of that model."""
-    level = pool.model_levels.get(model, {}).get(tier) or pool.levels.get(tier) or rung.reasoning
+    level, source = _level_of_model(pool, rung, model, tier)
     free = rung.free if rung.model == model else has_free_name(model)
-    return replace(rung, model=model, free=free, reasoning=level, refused=pool.refused_models.get(model))
+    refused = pool.refused_models.get(model)
+    return replace(rung, model=model, free=free, reasoning=level, level_source=source, refused=refused)
+
+
+def _level_of_model(pool: Pool, rung: Rung, model: str, tier: Effort) -> tuple[str | None, str]:
+    if own := pool.model_levels.get(model, {}).get(tier):
+        return own, "settings"
+    if level := pool.levels.get(tier):
+        return level, pool.level_sources.get(tier, rung.level_source)
+    return rung.reasoning, rung.level_source
 
 
 def _unfit(pool: Pool, request: Request, rung: Rung | None) -> tuple[ExclusionKind, str] | None:

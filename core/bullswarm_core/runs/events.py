@@ -82,6 +82,7 @@ class AttemptPicked(Payload):
     tree: str
     free: bool = False
     rung_source: str = "connector"
+    level_source: str = "cli-default"
     shared_tree: bool = False
     expected_minutes: float | None = None
     generation: int = 0

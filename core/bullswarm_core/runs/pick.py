@@ -300,6 +300,7 @@ def _pick(
         tree=tree,
         free=rung.free,
         rung_source=rung.source,
+        level_source=rung.level_source,
         shared_tree=task.shared_tree,
         expected_minutes=expected.minutes,
         generation=state.steps[step_id].generation,

@@ -94,7 +94,9 @@ def prepare(
         written = step_text(facts)
         text = written.text
     write_bytes_atomic(files.task, text.encode("utf-8", "surrogateescape"))
-    rung = Rung(model=picked.model, reasoning=picked.reasoning, source=picked.rung_source)
+    rung = Rung(
+        model=picked.model, reasoning=picked.reasoning, source=picked.rung_source, level_source=picked.level_source
+    )
     plan = _plan(services, profile, choice, task, rung, files)
     named = () if state.is_single else named_files(state.program.step(picked.step), task.cwd)
     remember(files.before, task.cwd, home=services.home, environ=plan.environment, declared=named)

@@ -88,7 +88,7 @@ class Task:
 
     def asked_of(self, rung: Rung) -> Rung:
         """Return what the picked pool is to run: its rung, with the reasoning level that the caller asked for."""
-        return rung if self.reasoning is None else replace(rung, reasoning=self.reasoning, source="request")
+        return rung if self.reasoning is None else replace(rung, reasoning=self.reasoning, level_source="request")
 
     def request(self, *, caller: str | None, candidate_minutes: float | None) -> Request:
         """Return the question that routing answers."""

@@ -53,7 +53,7 @@ class ReasoningChoice:
 
     requested: str | None = None
     applied: str | None = None
-    source: str = "connector"
+    source: str = "cli-default"
     clamped: bool = False
 
 
@@ -178,7 +178,7 @@ def choose_reasoning(reasoning: Reasoning, rung: Rung) -> ReasoningChoice:
     Raises UsageError for a level that no CLI knows where the connector lists its levels.
     """
     asked, levels = rung.reasoning, reasoning.levels
-    choice = ReasoningChoice(requested=asked, source=rung.source)
+    choice = ReasoningChoice(requested=asked, source=rung.level_source)
     if asked is None or asked == NO_REASONING or levels == () or not reasoning.arguments:
         return choice
     if rung.model is not None and any(re.search(pattern, rung.model) for pattern in reasoning.skip_models):

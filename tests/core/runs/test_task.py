@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bullswarm_core.errors import UsageError
+from bullswarm_core.pools import Rung
 from bullswarm_core.runs.clocks import NO_PROGRESS_SEC, SILENCE_SEC, worker_clocks
 from bullswarm_core.runs.task import MAX_PROMPT_BYTES, PROGRAM_VERSION, Task, from_step, to_options, to_program
 from bullswarm_core.runs.task_text import task_text
@@ -39,6 +40,13 @@ def test_a_task_survives_the_way_through_its_program(task: Task) -> None:
     back = from_step(step, to_options(task), cwd=task.cwd)
     assert back.tier == task.tier
     assert back == replace(task, effort=task.tier)
+
+
+def test_only_a_level_that_the_caller_asked_for_is_of_the_request() -> None:
+    task, rung = Task(prompt="p", lane="analyze", cwd="/", model="m"), Rung("m", "medium", source="request")
+    assert task.asked_of(replace(rung, level_source="settings")).level_source == "settings"
+    asked = replace(task, reasoning="max").asked_of(replace(rung, level_source="connector"))
+    assert (asked.reasoning, asked.level_source) == ("max", "request")
 
 
 @pytest.mark.parametrize("prompt", ["", "  \n\t"])

@@ -199,7 +199,7 @@ ACCEPTED = Reasoning(("--effort", "{reasoning}"), ("low", "medium", "high"), ("^
     ],
 )
 def test_a_level_is_clamped_down_and_below_the_lowest_up(asked: str | None, applied: str | None, clamped: bool) -> None:
-    choice = choose_reasoning(ACCEPTED, Rung("m", asked, source="request"))
+    choice = choose_reasoning(ACCEPTED, Rung("m", asked, level_source="request"))
     assert (choice.requested, choice.applied, choice.clamped, choice.source) == (asked, applied, clamped, "request")
 
 
