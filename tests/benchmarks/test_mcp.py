@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.benchmarks.test_startup import paired_median
 
 # What the installed `bullswarm` script does.
 COMMAND = "import sys; from bullswarm_server.cli.main import main; sys.argv[0] = 'bullswarm'; sys.exit(main())"
@@ -77,9 +78,10 @@ def test_the_tools_are_listed_at_once_and_in_few_bytes(environment: dict[str, st
     pairs = [(bare(environment), handshake(environment)) for _ in range(RUNS)]
     alone, ours = min(pair[0] for pair in pairs), min(pair[1][0] for pair in pairs)
     size = len(pairs[0][1][1])
+    usual = paired_median([(first, other[0]) for first, other in pairs])
     report = (
         f"mcp: tools/list after {ours * 1000:.0f} ms, {ours / alone:.1f} x bare Python (at most {MOST_TIMES_BARE:g}),"
-        f" {size} bytes (at most {MOST_LIST_BYTES})"
+        f" median of pairs {usual:.1f} x, {size} bytes (at most {MOST_LIST_BYTES})"
     )
     sys.stderr.write(report + "\n")
     assert size <= MOST_LIST_BYTES, report
