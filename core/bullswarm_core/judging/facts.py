@@ -57,7 +57,7 @@ class JudgeInput:
     ``pool`` is named in the way out, where there is one. ``meddled`` are settings of the person's that are not what they
     were before the worker started. ``answer`` is what came of a typed answer, None where none was asked for;
     ``answer_given_up``: the CLI itself ended because the worker gave none that fits. ``wanted`` is the deliverable of a
-    workflow's step; None judges by the lane alone.
+    workflow's step; None judges by the lane alone. ``by_key``: the worker signed in with an API key, not with an account.
     """
 
     lane: Lane
@@ -77,3 +77,4 @@ class JudgeInput:
     answer: AnswerCheck | None = None
     answer_given_up: bool = False
     wanted: Wanted | None = None
+    by_key: bool = False

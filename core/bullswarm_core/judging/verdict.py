@@ -157,7 +157,7 @@ def _refused(facts: JudgeInput) -> _Finding | None:
     if notice is None:
         return None
     if notice.kind == "auth":
-        return _Finding("auth", f"sign-in failed: {_quoted(notice.line)} · sign in with that CLI, then run again")
+        return _Finding("auth", _not_let_in(notice.line, by_key=facts.by_key))
     if notice.kind == "model-not-in-plan":
         return _Finding("model-not-in-plan", f"not in plan: {_quoted(notice.line)} · choose a model that the plan has")
     if notice.kind == "quota":
@@ -172,6 +172,12 @@ def _refused(facts: JudgeInput) -> _Finding | None:
     waits = notice.resets_at is not None and notice.resets_at - facts.now > _MOMENT
     ending = f"back at {_clock(notice.resets_at)}" if waits and notice.resets_at else "try again in a moment"
     return _Finding("throttle", f"rate limited: {_quoted(notice.line)} · {ending}", notice.resets_at, source)
+
+
+def _not_let_in(line: str, *, by_key: bool) -> str:
+    if by_key:
+        return f"API key refused: {_quoted(line)} · give that CLI a key that its provider accepts, then run again"
+    return f"sign-in failed: {_quoted(line)} · sign in with that CLI, then run again"
 
 
 def _spent(facts: JudgeInput, notice: Notice) -> _Finding:

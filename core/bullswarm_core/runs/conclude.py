@@ -128,6 +128,7 @@ def conclude(ended: Ended) -> Conclusion:
         clocks=_clocks(ended.launch),
         confined=ended.launch.get("confinement", "none") != "none",
         pool=ended.picked.pool,
+        by_key=ended.launch.get("billing") == "api-key",
         stop=ended.stop,
         meddled=changed_settings(ended.launch.get("guarded") or {}),
         answer=answer.check if answer else None,

@@ -88,6 +88,14 @@ def test_every_cell_of_the_table() -> None:
                     "denied", "not-produced", "semantic", "needs-input"}  # fmt: skip
 
 
+def test_a_pool_that_is_paid_by_key_hears_of_its_key_and_not_of_a_sign_in() -> None:
+    by_account, by_key = verdict(code=1, notice=AUTH), verdict(code=1, notice=AUTH, by_key=True)
+    assert (by_account.failure_kind, by_key.failure_kind) == ("auth", "auth")
+    assert by_account.why.startswith("sign-in failed: ") and "sign in with that CLI" in by_account.why
+    assert by_key.why.startswith("API key refused: ") and "401" in by_key.why
+    assert "sign in" not in by_key.why
+
+
 @given(
     lane=st.sampled_from(LANES),
     ended=st.builds(
