@@ -25,7 +25,7 @@ def outcome_line(step: StepState, attempt: AttemptState) -> str:
     if finished.ok:
         return "- Status: succeeded"
     failure = f"failed ({finished.failure_kind or 'failed'})"
-    accepted = step.accepted is not None and attempt is step.current
+    accepted = step.accepted is not None and attempt is step.standing
     return f"- Status: {failure}, and accepted as it is by the caller's choice" if accepted else f"- Status: {failure}"
 
 

@@ -50,7 +50,7 @@ def earlier_results(state: RunState, step: Step, *, cwd: str) -> list[str]:
     names = steps_before(state.program, step)
     lines, left = _loop_notes(state, step), MOST_CHARS_OF_ANSWERS
     for name in names[:MOST_STEPS]:
-        attempt = state.steps[name].current
+        attempt = state.steps[name].standing
         if attempt is None:
             continue
         shown = _result(state, name, attempt, cwd=cwd, left=left)

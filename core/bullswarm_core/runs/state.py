@@ -45,6 +45,14 @@ class AttemptState:
         """Whether the attempt has no end yet."""
         return self.finished is None
 
+    @property
+    def left_something(self) -> bool:
+        """Whether it ended with a reply, a changed file or a commit."""
+        if self.finished is None:
+            return False
+        judgement = self.finished.judgement
+        return bool(self.finished.output_file or judgement.get("changedFiles") or judgement.get("commits"))
+
 
 @dataclass(frozen=True, slots=True)
 class StepState:
@@ -70,6 +78,17 @@ class StepState:
         """The newest attempt that counts: none when the step was begun anew since."""
         newest = self.attempts[-1] if self.attempts else None
         return newest if newest is not None and newest.picked.generation == self.generation else None
+
+    @property
+    def standing(self) -> AttemptState | None:
+        """The attempt whose work is the step's: the current one, of an accepted step the newest that left something.
+
+        A step that was begun anew, found no pool and was accepted then is accepted for what had been made before.
+        """
+        if self.accepted is None:
+            return self.current
+        left = (attempt for attempt in reversed(self.attempts) if attempt.left_something)
+        return next(left, self.current)
 
     @property
     def counted(self) -> tuple[AttemptState, ...]:

@@ -161,7 +161,7 @@ def _what_became_of(step: StepState, status: NodeStatus) -> str:
 def _step(
     state: RunState, step: StepState, known: Mapping[str, NodeStatus], folder: RunFolder, label: Label
 ) -> Document:
-    planned, attempt = state.program.step(step.id), step.current
+    planned, attempt = state.program.step(step.id), step.standing
     finished = attempt.finished if attempt else None
     kind, why = failure_of(step)
     judgement: Mapping[str, Any] = finished.judgement if finished else {}
