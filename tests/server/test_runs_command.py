@@ -258,6 +258,8 @@ def test_a_damaged_event_spoils_its_own_row_only(site: Site, payload: str) -> No
         ["wait", "%"],
         ["resume", "last"],
         ["list", "--limit", "nope"],
+        ["list", "--limit", "0"],
+        ["--limit", "00"],
         ["show"],
         ["show", "last", "--x"],
     ],

@@ -42,7 +42,7 @@ def operation_of(name: str) -> Operation:
 def add_operations(verbs: Any) -> None:
     """Declare every operation on runs below a parser's ``add_subparsers``: `runs` and `workflow` take the same ones."""
     listing = _verb(verbs, "list", "runs_list.list_runs", "the newest runs, a line each", of_run=False)
-    listing.add_argument("--limit", type=_whole_number, default=_DEFAULT_ROWS, metavar="N", help="at most N runs")
+    listing.add_argument("--limit", type=_positive_number, default=_DEFAULT_ROWS, metavar="N", help="at most N runs")
     listing.add_argument("--name", metavar="TEXT", help="only runs whose goal holds these words, in any case")
     listing.add_argument(
         "--since", type=_moment, metavar="TIME",
@@ -189,6 +189,12 @@ def _whole_number(text: str) -> int:
         raise argparse.ArgumentTypeError(f'"{text}" is not a whole number of 0 or more')
     # Beyond it SQLite counts no more, and there is nothing to be had.
     return min(int(text), 2**63 - 1)
+
+
+def _positive_number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not text.strip("0"):
+        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number of 1 or more')
+    return _whole_number(text)
 
 
 def _parser() -> argparse.ArgumentParser:
