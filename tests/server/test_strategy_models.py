@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.server.strategy_site import StrategySite, strategy_site
+from tests.server.strategy_site import CODEX_MODELS, StrategySite, strategy_site
 
 from bullswarm_core.assemble import current_pools, routing_context
 from bullswarm_core.errors import UsageError
@@ -298,3 +298,24 @@ def test_a_rung_of_each_kind_is_a_choice(site: StrategySite) -> None:
     site("set-model", "codex", "gpt", "--tiers", "high")
     assert site.settings().rungs == {"codex": {"high": RungChoice("gpt")}}
     assert json.loads(json.dumps(site.state()))["strategy"]["rungs"]["codex"]["high"]["model"] == "gpt"
+
+
+def test_a_model_that_no_pool_names_is_excluded_and_said_to_be_unknown(site: StrategySite) -> None:
+    site("set-rung", "codex", "high", "--model", "gpt-5", "--yes")
+    assert site("exclude-model", "gtp-5").startswith("the model gtp-5 is excluded")
+    assert site.settings().excluded_models == {"gtp-5"}
+    assert site.said == "no pool names the model gtp-5 now; did you mean gpt-5?\n"
+    site("exclude-model", "zzz")
+    assert site.said == "no pool names the model zzz now\n"
+    for known in ("gpt-5", "default"):
+        site("exclude-model", known)
+        assert site.said == ""
+
+
+def test_a_model_of_a_remembered_list_is_known(site: StrategySite) -> None:
+    site.offer(CODEX_MODELS)
+    site("inventory", "--refresh")
+    site("exclude-model", "gpt-6-astra")
+    assert site.said == ""
+    site("exclude-model", "gpt-6-asta")
+    assert "did you mean gpt-6-astra?" in site.said

@@ -15,6 +15,7 @@ from bullswarm_server.cli.strategy_writing import (
     level_in_force,
     note,
     note_refused,
+    note_unnamed,
     pool_named,
     registry,
 )
@@ -88,7 +89,10 @@ def exclude_model(options: Options, context: CommandContext) -> None:
     """Never run a model."""
     done = f"the model {options.model} is excluded: it is never run, whatever names it"
     nothing = f"the model {options.model} is excluded already"
-    change(lambda state: edits.exclude_model(state, options.model), options, context, done=done, nothing=nothing)
+    settings = change(
+        lambda state: edits.exclude_model(state, options.model), options, context, done=done, nothing=nothing
+    )
+    note_unnamed(options.model, settings, context)
 
 
 def include_model(options: Options, context: CommandContext) -> None:

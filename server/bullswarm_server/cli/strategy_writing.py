@@ -13,7 +13,7 @@ from bullswarm_core.errors import UsageError
 from bullswarm_core.home import read_json
 from bullswarm_core.labels import Labels
 from bullswarm_core.pools import Effort
-from bullswarm_core.quota.plan_models import load_plan_refusals
+from bullswarm_core.quota.plan_models import DEFAULT_MODEL, load_plan_refusals
 from bullswarm_core.reasoning import Level, level_of
 from bullswarm_core.settings import Document, Settings, update_settings
 from bullswarm_server.cli.context import CommandContext
@@ -131,6 +131,32 @@ def level_in_force(
         rung=rung.reasoning if rung and same else None,
         connector=default.reasoning if default else None,
     )
+
+
+def note_unnamed(model: str, settings: Settings, context: CommandContext) -> None:
+    """Say it when no pool of this machine names a model, which may be misspelt, or one that is to come."""
+    known = _named_models(settings, context)
+    if model in known:
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(model, sorted(known), n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    note(f"no pool names the model {model} now{meant}", context)
+
+
+def _named_models(settings: Settings, context: CommandContext) -> set[str]:
+    """Return every model that a rung, a decision or a CLI's own list names, as far as it is remembered; asks nobody."""
+    from bullswarm_core.assemble import rungs_of
+    from bullswarm_core.model_lists import load_model_lists
+
+    rungs = [rung for profile in registry(context).profiles for rung in rungs_of(profile, settings).values()]
+    lists = load_model_lists(context.home).values()
+    assigned = [assignment.model for assignment in settings.assignments.values()]
+    named = {rung.model for rung in rungs} | {entry.id for each in lists for entry in each.models} | set(assigned)
+    named |= {model for models in settings.reasoning.models.values() for model in models}
+    named |= {model for refused in load_plan_refusals(context.home).values() for model in refused}
+    return {DEFAULT_MODEL, *(model for model in named if model is not None)}
 
 
 def note_refused(pool_id: str, model: str | None, settings: Settings, context: CommandContext) -> None:
