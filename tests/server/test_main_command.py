@@ -38,6 +38,17 @@ def test_a_reader_that_leaves_is_no_crash(environ: dict[str, str], tmp_path: Pat
     assert (done.stdout, done.stderr) == ("{\n", "")
 
 
+def test_a_reader_that_leaves_makes_no_success_of_a_failure(environ: dict[str, str], tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer) as gone:
+        done = subprocess.run(
+            [*COMMAND, "setup"], env=environ, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=gone,
+            stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "nothing was recorded · bullswarm setup --yes records it\n")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

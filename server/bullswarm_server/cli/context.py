@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TextIO
 
+from bullswarm_core.errors import BullswarmError
 from bullswarm_core.home import Home
 from bullswarm_core.values import dataclass
 
@@ -42,6 +44,18 @@ class CommandContext:
         """Write lines for people to standard output."""
         for line in lines:
             self.out.write(line + "\n")
+
+    @contextmanager
+    def asking(self, undone: str) -> Iterator[None]:
+        """Show what a question is about, and ask it: raise BullswarmError(``undone``) when the reader has gone.
+
+        Nobody can answer then, so that nothing is done, and the verb must not end as if it were.
+        """
+        try:
+            yield
+            self.out.flush()
+        except BrokenPipeError:
+            raise BullswarmError(undone) from None
 
     def print_json(self, value: Any) -> None:
         """Write exactly one JSON document to standard output."""

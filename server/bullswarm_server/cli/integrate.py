@@ -29,6 +29,7 @@ from bullswarm_server.integrate.shown import difference
 from bullswarm_server.integrate.sources import Sources, claude_mod, find_sources
 
 SCHEMA_VERSION = "bullswarm.integrate.v1"
+_UNWRITTEN = "nothing was written · pass --yes to approve"
 AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE, CODEX, OPENCODE, GROK)}
 
 
@@ -45,13 +46,11 @@ def run(arguments: list[str], context: CommandContext) -> int:
     if options.action == "status":
         return _status(call, plans)
     planned = [] if options.json else _planned(call, plans)
-    if not options.yes:
-        context.print(*planned)
     open_plans = [plan for plan in plans if plan.changes]
-    if open_plans and not (options.yes or _agrees(call, open_plans)):
+    if not (options.yes or _agrees(call, open_plans, planned)):
         if options.json:
             context.print_json(_document(call, plans, {}))
-        context.note("nothing was written · pass --yes to approve")
+        context.note(_UNWRITTEN)
         return 1
     written = _write(call, open_plans)
     # Without it the hooks would be silent until the first `bullswarm pools` or run.
@@ -195,18 +194,27 @@ def _advice(call: _Call, plans: Sequence[Plan]) -> list[str]:
     return [f"{seen.part.name}: {seen.found.detail}" for seen in parts if seen.part.name not in call.asked_for]
 
 
-def _agrees(call: _Call, plans: Sequence[Plan]) -> bool:
-    if call.options.json or not sys.stdin.isatty():
-        return False
+def _agrees(call: _Call, plans: Sequence[Plan], planned: Sequence[str]) -> bool:
+    """Show the changes and ask whether to write them; nothing to write needs no leave."""
+    if not plans:
+        call.context.print(*planned)
+        return True
+    with call.context.asking(_UNWRITTEN):
+        call.context.print(*planned)
+        if call.options.json or not sys.stdin.isatty():
+            return False
+        _ask(call, plans)
+    # Other programs' settings are at stake: only a clear yes counts.
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _ask(call: _Call, plans: Sequence[Plan]) -> None:
     # The changes fill more than a screen; what they are about must stand where the answer is given.
     changes = [change for plan in plans for change in plan.changes]
     # Of a folder that is bullswarm's own the folder is told.
     files = dict.fromkeys(call.person.shown(change.within or change.file.path) for change in changes)
     call.context.print("", "Files:", *(f"  {file}" for file in files))
     call.context.out.write("\nWrite this? [y/N] ")
-    call.context.out.flush()
-    # Other programs' settings are at stake: only a clear yes counts.
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _document(call: _Call, plans: Sequence[Plan], written: Written) -> dict[str, Any]:

@@ -88,6 +88,7 @@ def _command(words: list[str]) -> int:
     _speak_utf8(sys.stdout, sys.stderr)
     stdout, output = sys.stdout, _Output(sys.stdout)
     sys.stdout = output
+    code = 0
     try:
         code = _answer(words)
         sys.stdout.flush()
@@ -96,8 +97,8 @@ def _command(words: list[str]) -> int:
             return _cannot_go_on(error, stdout)
         _leave(stdout)
         if isinstance(output.error, BrokenPipeError):
-            # The reader went away (`bullswarm pools | head -1`).
-            return 0
+            # The reader went away (`bullswarm pools | head -1`), which takes nothing back of what a verb ended with.
+            return code
         _say(f"cannot write the answer: {_told(output.error)} · what was done stays done")
         return EXIT_FAILED
     finally:

@@ -19,6 +19,7 @@ from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.displays.text import one_line
 
 SCHEMA_VERSION = "bullswarm.setup.v1"
+_UNRECORDED = "nothing was recorded · bullswarm setup --yes records it"
 
 
 def run(arguments: list[str], context: CommandContext) -> int:
@@ -39,7 +40,7 @@ def run(arguments: list[str], context: CommandContext) -> int:
     if agreed:
         context.print("", f"Recorded in {context.home.state_file}.", *_next_actions(registry))
         return 0
-    context.note("nothing was recorded · bullswarm setup --yes records it")
+    context.note(_UNRECORDED)
     return 1
 
 
@@ -60,9 +61,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _agrees(registry: Registry, settings: Settings, context: CommandContext) -> bool:
-    context.print(*_lines(registry, settings, Labels.load(context.home), []))
-    context.out.write("\nRecord this? [Y/n] ")
-    context.out.flush()
+    with context.asking(_UNRECORDED):
+        context.print(*_lines(registry, settings, Labels.load(context.home), []))
+        context.out.write("\nRecord this? [Y/n] ")
     answer = sys.stdin.readline()
     # Enter means yes; the end of the input is nobody's word.
     return answer != "" and answer.strip().lower() in ("", "y", "yes")
