@@ -54,6 +54,22 @@ def test_a_reader_that_leaves_makes_no_success_of_a_failure(environ: dict[str, s
     [
         (["rnu"], 'bullswarm: unknown verb "rnu" · did you mean run? `bullswarm --help` lists them\n'),
         (["zzz"], 'bullswarm: unknown verb "zzz" · `bullswarm --help` lists them\n'),
+        *(
+            (
+                [*group, wrong],
+                f'bullswarm {" ".join(group)}: unknown verb "{wrong}" · did you mean {meant}?'
+                f" `bullswarm {' '.join(group)} --help` lists them\n",
+            )
+            for group, wrong, meant in (
+                (["strategy"], "shwo", "show"),
+                (["workflow"], "gaol", "goal"),
+                (["workflow", "step"], "rerum", "rerun"),
+                (["provider"], "lst", "list"),
+                (["home"], "statsu", "status"),
+                (["integrate"], "instal", "install"),
+                (["runs"], "shwo", "show"),
+            )
+        ),
         (
             ["run", "--lane", "analyse", "x"],
             "bullswarm run: argument --lane: invalid choice: 'analyse' (choose from 'analyze', 'build', 'chore')"
@@ -66,6 +82,27 @@ def test_a_wrong_word_is_answered_in_one_line(
 ) -> None:
     done = subprocess.run([*COMMAND, *words], env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+@pytest.mark.parametrize(
+    ("group", "verbs"),
+    [
+        (["strategy"], ("show", "inventory", "set-rung", "apply")),
+        (["home"], ("status", "prune")),
+        (["workflow"], ("goal", "plan", "step", "cancel")),
+        (["workflow", "plan"], ("contract", "validate", "schema")),
+        (["provider"], ("list", "scaffold", "disable")),
+        (["integrate"], ("install", "status", "remove")),
+    ],
+)
+def test_a_group_without_its_verb_shows_what_there_is(
+    group: list[str], verbs: tuple[str, ...], environ: dict[str, str], own_home: Path
+) -> None:
+    done = subprocess.run([*COMMAND, *group], env=environ, cwd=own_home, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"usage: bullswarm {' '.join(group)} ")
+    assert all(f"    {verb} " in done.stderr for verb in verbs)
+    assert not (own_home / ".bullswarm").exists()
 
 
 def test_what_is_no_project_is_refused(environ: dict[str, str], own_home: Path) -> None:

@@ -193,7 +193,9 @@ def dispatch(words: list[str], *, environ: Mapping[str, str], out: TextIO, err: 
     words = _spelled_out(words)
     verb = words[0]
     if verb not in VERBS:
-        err.write(f'bullswarm: unknown verb "{verb}" · {_meant(verb)}`bullswarm --help` lists them\n')
+        from bullswarm_server.cli.help_format import unknown_verb
+
+        err.write(f"bullswarm: {unknown_verb(verb, VERBS)}`bullswarm --help` lists them\n")
         return EXIT_USAGE
     try:
         return _call(VERBS[verb][0], words[1:], environ=environ, out=out, err=err)
@@ -201,13 +203,6 @@ def dispatch(words: list[str], *, environ: Mapping[str, str], out: TextIO, err: 
         return stop.code if isinstance(stop.code, int) else EXIT_USAGE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-
-
-def _meant(verb: str) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(verb, VERBS, n=1)
-    return f"did you mean {near[0]}? " if near else ""
 
 
 def _call(module: str, arguments: list[str], *, environ: Mapping[str, str], out: TextIO, err: TextIO) -> int:
