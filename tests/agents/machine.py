@@ -5,17 +5,17 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from tests.agents.install import BIN_FOLDER
 from tests.agents.scripted_model import ScriptedModel
 from tests.agents.setups import Setup
+from tests.processes import keeper_record, processes_of
+from tests.processes import until as until
 
-Found = TypeVar("Found")
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 # Short enough for a test, long enough for the slowest CLI to start on two busy cores.
 COMMAND_LIMIT_SEC = 240
@@ -145,27 +145,11 @@ class Machine:
 
     def keeper_record(self) -> dict[str, Any]:
         """Who keeps the only attempt, and which process is its worker; waits until both are known."""
-
-        def record() -> dict[str, Any] | None:
-            with contextlib.suppress(OSError, ValueError):
-                found: dict[str, Any] = json.loads((self.run_folder() / "attempt-run-1.keeper.json").read_bytes())
-                return found if found.get("worker") else None
-            return None
-
-        return until(record, "a worker is running")
+        return keeper_record(self.run_folder)
 
     def processes(self) -> dict[int, str]:
-        """Every living process that was started below this machine, by its environment."""
-        mark = f"BULLSWARM_HOME={self.state}\0".encode()
-        found = {}
-        for place in Path("/proc").iterdir():
-            if place.name.isdigit() and int(place.name) != os.getpid():
-                with contextlib.suppress(OSError):
-                    if mark in (place / "environ").read_bytes() and b"State:\tZ" not in (place / "status").read_bytes():
-                        found[int(place.name)] = (
-                            (place / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-                        )
-        return found
+        """Every living process that was started below this machine."""
+        return processes_of(self.state)
 
     def close(self) -> None:
         """End what the test left running and say what that was."""
@@ -173,17 +157,6 @@ class Machine:
             if process.poll() is None:
                 process.kill()
             process.communicate()
-
-
-def until(look: Callable[[], Found | None], what: str, *, seconds: float = 60) -> Found:
-    """Ask until there is an answer; fail with `what` when it never comes."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"not within {seconds:.0f} s: {what}")
 
 
 @contextlib.contextmanager

@@ -10,11 +10,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
+
+from tests.processes import keeper_record, processes_of
+from tests.processes import until as until
 
 from bullswarm_core.database import open_database
 from bullswarm_core.home import Home, write_json
@@ -28,9 +30,7 @@ from bullswarm_core.runs.task import Task
 from bullswarm_server.cli.main import dispatch
 from bullswarm_server.launch import Origin, create_run
 
-Found = TypeVar("Found")
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
-PATIENCE_SEC = 30.0
 ANSWER = "The parser splits the line at each comma and unquotes every field that starts with a quote."
 # Every endless worker of a test ends by itself, so that a kernel that fails at its work leaves nothing behind for long.
 SAY = f"cat > /dev/null\necho '{ANSWER}'"
@@ -216,19 +216,10 @@ class Site:
 
     def keeper(self) -> int:
         """The pid of the only attempt's keeper, once its worker runs."""
-        return int(self._record()["keeper"]["pid"])
+        return int(keeper_record(self.run_folder)["keeper"]["pid"])
 
     def worker_pid(self) -> int:
-        return int(self._record()["worker"]["pid"])
-
-    def _record(self) -> dict[str, Any]:
-        def record() -> dict[str, Any] | None:
-            with contextlib.suppress(OSError, ValueError):
-                found: dict[str, Any] = json.loads((self.run_folder() / "attempt-run-1.keeper.json").read_bytes())
-                return found if found.get("worker") else None
-            return None
-
-        return until(record, "a worker is running")
+        return int(keeper_record(self.run_folder)["worker"]["pid"])
 
     def kernel(self) -> int:
         """The pid of the kernel that drives the only run."""
@@ -240,16 +231,8 @@ class Site:
         return until(pid, "a kernel is running")
 
     def processes(self) -> dict[int, str]:
-        """Every living process that was started below this site, by its environment."""
-        mark = f"BULLSWARM_HOME={self.home.root}\0".encode()
-        found = {}
-        for place in Path("/proc").iterdir():
-            if place.name.isdigit() and int(place.name) != os.getpid():
-                with contextlib.suppress(OSError):
-                    if mark in (place / "environ").read_bytes() and b"State:\tZ" not in (place / "status").read_bytes():
-                        line = (place / "cmdline").read_bytes().replace(b"\0", b" ")
-                        found[int(place.name)] = line.decode("utf-8", "replace")
-        return found
+        """Every living process that was started below this site."""
+        return processes_of(self.home.root)
 
     def close(self) -> None:
         """Check that nothing of the test is still running; the commands that it started are ended first."""
@@ -280,17 +263,6 @@ def make_site(root: Path) -> Site:
     }
     subprocess.run(["git", "init", "--quiet", str(root / "project")], check=True, env=environ)
     return Site(root, environ)
-
-
-def until(look: Callable[[], Found | None], what: str, *, seconds: float = PATIENCE_SEC) -> Found:
-    """Ask until there is an answer; fail with `what` when it never comes."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"not within {seconds:.0f} s: {what}")
 
 
 def tree(*folders: Path) -> dict[str, tuple[int, bytes]]:

@@ -16,7 +16,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-PATIENCE_SEC = 30.0
+from tests.processes import PATIENCE_SEC
+
 _CODES = re.compile(r"\x1b\[[?0-9;]*[A-Za-z]")
 
 

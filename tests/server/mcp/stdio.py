@@ -12,7 +12,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tests.server.site import PATIENCE_SEC, Site
+from tests.processes import PATIENCE_SEC
+from tests.server.site import Site
 
 INTRODUCTION = {
     "protocolVersion": "2025-06-18",
