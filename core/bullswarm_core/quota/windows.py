@@ -33,7 +33,6 @@ DEFAULT_MODEL = "default"
 """Stands for the model that a CLI runs when it is given none."""
 
 PACING_KINDS: tuple[WindowKind, ...] = ("weekly", "monthly")
-PROTECTING_KINDS: tuple[WindowKind, ...] = ("5h", "daily")
 
 Readings = Mapping[tuple[WindowKind, str | None], Window]
 """The reading in force of each (kind, model scope)."""

@@ -16,7 +16,7 @@ from bullswarm_core.errors import BullswarmError, WorkerStartError
 from bullswarm_core.fast.files import open_ordinary
 from bullswarm_core.home import make_folder
 from bullswarm_core.judging.git_tree import SAFE_SETTINGS, git_environment, settings_of_environment
-from bullswarm_core.runs.three_way import MISSING, Version
+from bullswarm_core.runs.three_way import Version
 from bullswarm_core.values import dataclass, field
 from bullswarm_core.workers.spawn import MARKER, ChildResult, run_child
 
@@ -203,11 +203,6 @@ def versions(listing: bytes) -> dict[str, Version]:
             kind = _KINDS.get(mode, "other")
             found[os.fsdecode(path)] = Version(kind, mode == "100755", digest)  # type: ignore[arg-type]
     return found
-
-
-def version_of(found: Mapping[str, Version], path: str) -> Version:
-    """Return what an index holds at a path: nothing, where it has no entry."""
-    return found.get(path, MISSING)
 
 
 def _places(cwd: str, environ: Mapping[str, str]) -> tuple[str, str, str, str]:
