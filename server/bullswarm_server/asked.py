@@ -15,7 +15,7 @@ from bullswarm_core.ledger import Booking
 from bullswarm_core.quota.durations import expectations
 from bullswarm_core.routing import Decision
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.pick import View, choose, second_writer
+from bullswarm_core.runs.pick import View, choose, conflict_text, second_writer
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.task import Task
 from bullswarm_core.settings import Settings
@@ -26,6 +26,19 @@ from bullswarm_server.machine import why_no_pool
 
 # `route` answers without a task; a pick does not depend on the words.
 ANY_TASK = "(no task given)"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Another run's attempt that writes in ``tree``; ``run`` is that run's short id."""
+
+    booking: Booking
+    tree: str
+    run: str
+
+    def text(self) -> str:
+        """Say why a second writer is refused, and the ways out."""
+        return conflict_text(self.booking, self.tree, run=self.run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +57,13 @@ class Asked:
         expected = expectations(self.connection, self.task.lane, self.task.tier)
         return choose(self.view, self.task, bookings, caller_pool=self.origin.caller_pool, expected=expected)
 
-    def conflict(self) -> tuple[Booking, str] | None:
-        """Return who already writes where this task would write, and that tree: the kernel would refuse it (design D6)."""
+    def conflict(self) -> Conflict | None:
+        """Return who already writes where this task would write: the kernel would refuse it (design D6)."""
         if self.connection is None:
             return None
         tree = tree_of(self.task.cwd)
         booking = second_writer(ledger.entries(self.connection, now=self.view.now), self.task, tree)
-        return (booking, tree) if booking else None
+        return Conflict(booking, tree, Journal(self.connection).short_id(booking.run)) if booking else None
 
 
 def pool_names(services: Services, pool_ids: Sequence[str], *, home: Home, environ: Mapping[str, str]) -> PoolNames:

@@ -127,13 +127,11 @@ def _options(request: Mapping[str, Any], context: Any) -> argparse.Namespace:
 
 
 def _why_not(asked: Any) -> str | None:
-    from bullswarm_core.runs.pick import conflict_text
-
     decision = asked.decide()
     if decision.pool is None:
         return str(decision.reason)
     conflict = asked.conflict()
-    return conflict_text(*conflict) if conflict else None
+    return str(conflict.text()) if conflict else None
 
 
 def _pool_label(state: RunState, home: Home) -> str | None:

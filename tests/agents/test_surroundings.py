@@ -351,7 +351,7 @@ def test_two_build_runs_in_one_tree(make_machine: MachineMaker) -> None:
     (running,) = machine.runs()
     refused = machine.bullswarm("run", "--json", "--lane", "build", "--pool", "codex", "Do more.")
     assert (refused.returncode, refused.stdout) == (1, ""), refused
-    assert f"run {running['runId']} already writes in {machine.project}" in refused.stderr
+    assert f"run {running['shortId']} already writes in {machine.project}" in refused.stderr
     assert "--shared-tree" in refused.stderr
     assert len(machine.runs()) == 1
     machine.turns[:] = [say(ANSWER)]

@@ -103,7 +103,8 @@ def test_who_comes_late_does_not_write_into_another_runs_work(site: Site) -> Non
     until((site.project / "made.txt").exists, "another run writes in the tree")
     said = resume(site, run_id)
     assert (said.code, said.document["failureKind"]) == (1, "ownership-conflict")
-    assert site.in_flight()[0].run in said.document["why"]
+    short_id = site.say("runs", "show", site.in_flight()[0].run, "--json").document["shortId"]
+    assert f"run {short_id} already writes in " in said.document["why"]
     site.go()
     assert json.loads(other.communicate(timeout=60)[0])["attribution"] == "own"
 

@@ -284,9 +284,11 @@ def test_a_second_writer_in_one_tree_is_refused_unless_the_tree_is_shared(site: 
     site.happened("attempt.launched")
     (folder,) = site.home.workflows_dir.iterdir()
     (site.project / "below").mkdir()
+    short_id = site.say("runs", "show", folder.name, "--json").document["shortId"]
     for where in (site.project, site.project / "below"):
         refused = site.run("--add-dir", str(where), lane="chore")
-        assert refused.code == 1 and folder.name in refused.err and "--shared-tree" in refused.err, refused
+        assert refused.code == 1 and f"run {short_id} already writes in " in refused.err, refused
+        assert f"(bullswarm runs wait {short_id})" in refused.err and "--shared-tree" in refused.err, refused
     assert list(site.home.workflows_dir.iterdir()) == [folder]
 
     assert site.start_run().poll() is None  # an analysis beside it is welcome

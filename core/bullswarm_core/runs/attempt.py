@@ -261,7 +261,8 @@ class LiveAttempt:
             others = [entry for entry in ledger.live(self._connection, now=now) if entry.run != self._created.run_id]
             writer = second_writer(others, self._task, self.picked.tree)
             if writer is not None:
-                raise RunConflictError(conflict_text(writer, self.picked.tree))
+                run = Journal(self._connection).short_id(writer.run)
+                raise RunConflictError(conflict_text(writer, self.picked.tree, run=run))
             ledger.book(self._connection, self._booking(now))
 
     def _booking(self, now: datetime) -> ledger.Booking:

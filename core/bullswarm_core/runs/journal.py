@@ -176,6 +176,11 @@ class Journal:
         shown = ", ".join(short_id for _, short_id in rows[:5])
         raise UnknownNameError(f'"{name}" is the start of {len(rows)} runs ({shown})', hint="give more of the id")
 
+    def short_id(self, run_id: str) -> str:
+        """Return the short id of a run, the id itself of one that has no row (deleted, or of another home)."""
+        row = self._connection.execute("SELECT short_id FROM runs WHERE id = ?", (run_id,)).fetchone()
+        return str(row[0]) if row else run_id
+
     def rows(self, *, limit: int | None = None, unfinished_only: bool = False) -> list[RunRow]:
         """Return runs, newest first."""
         where = "WHERE finished_at IS NULL" if unfinished_only else ""

@@ -169,7 +169,7 @@ def _placed(
 ) -> AttemptPicked | StepUnplaced:
     tree = tree_written(view.services.home, state, step_id, ordinal=len(state.steps[step_id].attempts) + 1)
     others = [booking for booking in bookings if booking.run != state.created.run_id]
-    if refusal := _refuse_second_writer(others, task, tree):
+    if refusal := _refuse_second_writer(journal, others, task, tree):
         return StepUnplaced(step=step_id, why=refusal, failure_kind="ownership-conflict")
     if above := _refuse_above_total(view, journal, state, step_id):
         return above
@@ -226,17 +226,17 @@ def second_writer(bookings: Iterable[Booking], task: Task, tree: str) -> Booking
     return next((booking for booking in bookings if booking.tree == tree and booking.lane != "analyze"), None)
 
 
-def conflict_text(booking: Booking, tree: str) -> str:
-    """Say why a second writer is refused, and the ways out."""
+def conflict_text(booking: Booking, tree: str, *, run: str) -> str:
+    """Say why a second writer is refused, and the ways out; ``run`` is what the first one's run is called."""
     return (
-        f"run {booking.run} already writes in {tree} (a {booking.lane} task on {booking.pool}): wait for it"
-        f" (bullswarm runs wait {booking.run}), or share the tree with --shared-tree"
+        f"run {run} already writes in {tree} (a {booking.lane} task on {booking.pool}): wait for it"
+        f" (bullswarm runs wait {run}), or share the tree with --shared-tree"
     )
 
 
-def _refuse_second_writer(bookings: list[Booking], task: Task, tree: str) -> str | None:
+def _refuse_second_writer(journal: Journal, bookings: list[Booking], task: Task, tree: str) -> str | None:
     booking = second_writer(bookings, task, tree)
-    return conflict_text(booking, tree) if booking else None
+    return conflict_text(booking, tree, run=journal.short_id(booking.run)) if booking else None
 
 
 def _refuse_above_total(view: View, journal: Journal, state: RunState, step_id: str) -> StepUnplaced | None:

@@ -11,7 +11,6 @@ from bullswarm_core.errors import RunConflictError, UsageError
 from bullswarm_core.labels import Labels
 from bullswarm_core.routing import Decision
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.pick import conflict_text
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.verdict_document import SCHEMA_VERSION, running_document
 from bullswarm_server.asked import Asked
@@ -125,7 +124,7 @@ def _refuse_second_writer(asked: Asked) -> None:
     """Refuse early, with nothing created, what the kernel would refuse for good inside its transaction."""
     conflict = asked.conflict()
     if conflict is not None:
-        raise RunConflictError(conflict_text(*conflict))
+        raise RunConflictError(conflict.text())
 
 
 def _dry_run(asked: Asked, options: argparse.Namespace, context: CommandContext) -> int:

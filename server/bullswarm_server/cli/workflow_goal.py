@@ -160,7 +160,7 @@ def _refuse_second_writer(connection: Any, plan: Program, cwd: str, chosen: Mapp
     task = Task(prompt="-", lane="build", cwd=cwd, shared_tree=chosen["sharedTree"])
     booking = second_writer(ledger.entries(connection, now=utc_now()), task, tree)
     if booking is not None:
-        raise RunConflictError(conflict_text(booking, tree))
+        raise RunConflictError(conflict_text(booking, tree, run=Journal(connection).short_id(booking.run)))
 
 
 def _refuse_without_program(options: argparse.Namespace, context: CommandContext) -> int:

@@ -53,10 +53,10 @@ def refuse_second_writer(asked: Asked) -> None:
     """Refuse early, with nothing created, what the kernel would refuse for good inside its transaction (design D6)."""
     conflict = asked.conflict()
     if conflict is not None:
-        booking, tree = conflict
+        booking, run = conflict.booking, conflict.run
         raise RunConflictError(
-            f"run {booking.run} already writes in {tree} (a {booking.lane} task on {booking.pool})",
-            hint=f'wait for it: run {{"run_id": "{booking.run}"}}, or pass "shared_tree": true',
+            f"run {run} already writes in {conflict.tree} (a {booking.lane} task on {booking.pool})",
+            hint=f'wait for it: run {{"run_id": "{run}"}}, or pass "shared_tree": true',
         )
 
 

@@ -221,7 +221,8 @@ async def test_a_second_writer_is_refused_unless_asked_for(site: Site) -> None:
         site.happened("attempt.launched")
         second = await call("run", **task(site, lane="build"), wait_s=0)
         assert second.error
-        assert "already writes" in second.text
+        assert f"run {first.document['shortId']} already writes" in second.text
+        assert f'run {{"run_id": "{first.document["shortId"]}"}}' in second.text
         assert '"shared_tree": true' in second.text
         shared = await call("run", **task(site, lane="build", shared_tree=True), wait_s=0)
         assert not shared.error
