@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 from tests.server.site import Site
 
+from bullswarm_core.fast import hook_state
+from bullswarm_core.home import write_json
 from bullswarm_server.cli.completion import SHELLS, whole_parser
 from bullswarm_server.cli.main import VERBS
 
@@ -36,6 +40,11 @@ def test_a_script_names_every_verb_and_its_shell_takes_it(site: Site, shell: str
     ],
 )
 def test_bash_completes(site: Site, typed: list[str], offered: set[str]) -> None:
+    assert set(_offered(site, typed)) == offered
+
+
+def _offered(site: Site, typed: list[str], *, path: str | None = None) -> list[str]:
+    """Return what bash offers behind these words, the last of which is being typed; ``path`` goes before PATH."""
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("there is no bash")
@@ -46,8 +55,83 @@ COMP_WORDS=(bullswarm "$@"); COMP_CWORD=$#; COMPREPLY=()
 word=${{COMP_WORDS[$COMP_CWORD]}}; before=${{COMP_WORDS[$((COMP_CWORD-1))]}}
 $(complete -p bullswarm | sed 's/.*-F \\([^ ]*\\).*/\\1/') bullswarm "$word" "$before"
 printf '%s\\n' "${{COMPREPLY[@]}}" """
-    done = subprocess.run([bash, "-c", ask, "bash", *typed], capture_output=True, text=True, check=False)
-    assert set(done.stdout.split()) == offered, done
+    search = os.pathsep.join(filter(None, (path, os.environ.get("PATH"))))
+    done = subprocess.run(
+        [bash, "-c", ask, "bash", *typed],
+        env={**os.environ, "PATH": search, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done
+    return sorted(done.stdout.split())
+
+
+def _known(site: Site, *pools: str, labels: dict[str, str] | None = None) -> None:
+    """Let the home remember these pools, as `bullswarm pools` and the hooks leave them."""
+    entries = [{"pool": pool} for pool in pools]
+    state = {"schemaVersion": hook_state.SCHEMA_VERSION, "at": "2026-03-01T12:00:00Z", "pools": entries}
+    write_json(site.home.cache_dir / "hook-state.json", state)
+    if labels:
+        write_json(site.home.labels_file, {"version": 1, "labels": labels})
+
+
+def test_pools_are_named_by_id_and_label(site: Site) -> None:
+    assert (site.say("completion", "--pools").code, site.say("completion", "--pools").out) == (0, "")
+    assert not site.home.root.exists()
+    _known(site, "codex", "claude-code:a1", labels={"claude-code:a1": "acme", "grok": "$(touch x)"})
+    assert site.say("completion", "--pools").out.split() == ["acme", "claude-code:a1", "codex"]
+    for file in (site.home.labels_file, site.home.cache_dir / "hook-state.json"):
+        file.write_text("{")
+    said = site.say("completion", "--pools")
+    assert (said.code, said.out, said.err) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["run", "--pool", "c"],
+        ["route", "--use-pool", "c"],
+        ["pools", "resume", "c"],
+        ["pools", "label", "c"],
+        ["label", "c"],
+        ["provider", "probe", "c"],
+        ["strategy", "set-rung", "c"],
+    ],
+)
+def test_bash_completes_pools(site: Site, typed: list[str]) -> None:
+    _known(site, "codex", "grok", labels={"grok": "corner"})
+    command = f'BULLSWARM_HOME={site.home.root} exec {sys.executable} -m bullswarm_server.cli.main "$@"'
+    assert _offered(site, typed, path=_program(site, command)) == ["codex", "corner"]
+
+
+def test_a_name_is_no_program_of_the_shell(site: Site) -> None:
+    path = _program(site, f"""printf '%s\\n' 'c$(touch${{IFS}}{site.root}/run)'""")
+    assert _offered(site, ["run", "--pool", "c"], path=path) == [f"c$(touch${{IFS}}{site.root}/run)"]
+    assert not (site.root / "run").exists()
+
+
+def test_fish_completes_pools(site: Site) -> None:
+    fish = shutil.which("fish")
+    if fish is None:
+        pytest.skip("there is no fish")
+    script = site.root / "bullswarm.fish"
+    script.write_text(site.say("completion", "fish").out)
+    path = _program(site, "printf '%s\\n' codex grok corner")
+    done = subprocess.run(
+        [fish, "--no-config", "-c", f"source {script}; complete -C 'bullswarm run --pool c'"],
+        env={**os.environ, "PATH": os.pathsep.join((path, os.environ["PATH"]))}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert sorted(line.split("\t")[0] for line in done.stdout.splitlines()) == ["codex", "corner"], done
+
+
+def _program(site: Site, command: str) -> str:
+    """Write a `bullswarm` that runs this shell command, and return its folder."""
+    program = site.root / "shell" / "bullswarm"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{command}\n")
+    program.chmod(0o755)
+    return str(program.parent)
 
 
 def test_files_and_folders_are_completed_as_such() -> None:

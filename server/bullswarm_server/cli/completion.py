@@ -16,6 +16,25 @@ SHELLS = ("bash", "zsh", "fish")
 # What an option's value is called where it names a file or a folder.
 _FILES = frozenset({"FILE", "FILE|JSON", "PATH"})
 _FOLDERS = frozenset({"DIR"})
+# No `compgen -W`: it expands its words, and a name is no program of the shell.
+_POOLS: Any = {
+    "bash": "_bullswarm_pools",
+    "zsh": "_bullswarm_pools",
+    "fish": "(bullswarm completion --pools 2>/dev/null)",
+    "preamble": {
+        "bash": """_bullswarm_pools() {
+  local name
+  while IFS= read -r name; do
+    [[ $name == "$1"* ]] && printf '%s\\n' "$name"
+  done < <(bullswarm completion --pools 2>/dev/null)
+}""",
+        "zsh": """_bullswarm_pools() {
+  local -a names
+  names=(${(f)"$(bullswarm completion --pools 2>/dev/null)"})
+  compadd -a names
+}""",
+    },
+}
 _HOW = {
     "bash": "bullswarm completion bash > ~/.local/share/bash-completion/completions/bullswarm",
     "zsh": "bullswarm completion zsh > ~/.zfunc/_bullswarm   (with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc)",
@@ -24,7 +43,10 @@ _HOW = {
 
 
 def run(arguments: list[str], context: CommandContext) -> int:
-    """Print the script; where it is to go stands in the help."""
+    """Print the script, or the names that it asks for; where it is to go stands in the help."""
+    if arguments == ["--pools"]:
+        context.print(*pool_names(context))
+        return 0
     options = _parser().parse_args(arguments)
     import shtab
 
@@ -43,19 +65,56 @@ def whole_parser() -> argparse.ArgumentParser:
         plain = verbs.add_parser(verb, help=text)
         parser_of = getattr(import_module(f"bullswarm_server.cli.{module}"), "_parser", None)
         own = plain if parser_of is None else parser_of()
-        _name_files(own)
+        if verb == "pools":
+            _add_verbs_of_pools(own)
+        _name_values(own)
         verbs.choices[verb] = own
     return parser
 
 
-def _name_files(parser: argparse.ArgumentParser) -> None:
-    """Say of each argument that takes a file or a folder that it does, all the way down."""
+def pool_names(context: CommandContext) -> list[str]:
+    """Return how the pools may be called that were last seen, by label where there is one; nothing where that fails.
+
+    It is asked at every press of the Tab key: it looks at what is remembered, searches for no CLI and starts nothing. A
+    name that a shell would read as more than a word is left out, since an agent may have set a label.
+    """
+    import shlex
+
+    from bullswarm_core.errors import BullswarmError
+    from bullswarm_core.fast import hook_state
+    from bullswarm_core.labels import Labels
+
+    try:
+        state = hook_state.load({**context.environ, "BULLSWARM_HOME": str(context.home.root)})
+        labels = Labels.load(context.home)
+    except (BullswarmError, OSError, ValueError):
+        return []
+    ids = {pool.id for pool in state.pools} if state else set()
+    names = {labels.shown(pool_id) for pool_id in ids} | ids | {label for _, label in labels.items()}
+    return sorted(name for name in names if shlex.quote(name) == name and not name.startswith("-"))
+
+
+def _add_verbs_of_pools(parser: argparse.ArgumentParser) -> None:
+    """Declare what `pools` finds out by itself, so that the shells know of it."""
+    from bullswarm_server.cli import label, pools_history, pools_resume
+
+    verbs: Any = parser.add_subparsers(metavar="VERB")
+    for name, module in (("label", label), ("history", pools_history), ("resume", pools_resume)):
+        own = module._parser()
+        verbs.add_parser(name, help=own.description)
+        verbs.choices[name] = own
+
+
+def _name_values(parser: argparse.ArgumentParser) -> None:
+    """Say of each argument that takes a file, a folder or a pool that it does, all the way down."""
     import shtab
 
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for below in action.choices.values():
-                _name_files(below)
+                _name_values(below)
+        elif action.metavar == "POOL" or (action.metavar is None and action.dest == "pool"):
+            action.complete = _POOLS  # type: ignore[attr-defined]
         elif action.metavar in _FILES:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
         elif action.metavar in _FOLDERS:
@@ -68,6 +127,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Print the completion script of a shell.",
         epilog="\n".join(["where it goes:", *(f"  {how}" for how in _HOW.values())]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--pools", action="store_true", help="alone: print the pools that were last seen, as the scripts ask for them"
     )
     parser.add_argument("shell", choices=SHELLS, help="the shell that is to complete")
     return parser
