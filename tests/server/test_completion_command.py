@@ -139,7 +139,7 @@ def test_files_and_folders_are_completed_as_such() -> None:
     assert isinstance(verbs.choices, dict) and set(verbs.choices) == set(VERBS)
 
 
-@pytest.mark.parametrize("words", [(), ("tcsh",), ("bash", "zsh")])
+@pytest.mark.parametrize("words", [(), ("tcsh",), ("bash", "zsh"), ("bash", "--pools")])
 def test_another_shell_is_refused(site: Site, words: tuple[str, ...]) -> None:
     assert site.say("completion", *words).code == 2
 

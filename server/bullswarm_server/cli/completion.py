@@ -44,10 +44,13 @@ _HOW = {
 
 def run(arguments: list[str], context: CommandContext) -> int:
     """Print the script, or the names that it asks for; where it is to go stands in the help."""
-    if arguments == ["--pools"]:
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if (options.shell is None) is not options.pools:
+        parser.error("either a shell or --pools is required, and not both")
+    if options.pools:
         context.print(*pool_names(context))
         return 0
-    options = _parser().parse_args(arguments)
     import shtab
 
     context.print(shtab.complete(whole_parser(), shell=options.shell).rstrip("\n"))
@@ -131,5 +134,5 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--pools", action="store_true", help="alone: print the pools that were last seen, as the scripts ask for them"
     )
-    parser.add_argument("shell", choices=SHELLS, help="the shell that is to complete")
+    parser.add_argument("shell", nargs="?", choices=SHELLS, help="the shell that is to complete")
     return parser
