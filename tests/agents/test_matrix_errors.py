@@ -198,7 +198,8 @@ def test_nobody_waits_the_hour_that_a_rate_asks_for(shared: Machine, outcomes: d
 
 def test_a_refused_sign_in_is_auth(outcomes: dict[str, Outcome]) -> None:
     outcome = outcomes["unauthorized"]
-    assert_failed(outcome, "auth", "sign-in failed: ")
+    by_key = outcome.verdict["billing"] == "api-key"
+    assert_failed(outcome, "auth", "API key refused: " if by_key else "sign-in failed: ")
     assert back_at(outcome) is None
 
 
