@@ -179,8 +179,8 @@ def test_reading_costs_at_most_twice_the_parsing(folder: str) -> None:
     assert ratio <= 2, f"{folder}: {ratio:.2f} times the CPU of json.loads"
 
 
-FED_BYTES = int(os.environ.get("BULLSWARM_STREAM_BYTES", "200000000"))
-"""The budget says 1 GB: ``BULLSWARM_STREAM_BYTES=1000000000`` reads as much, in a minute or two; 200 MB show a leak, too."""
+FED_BYTES = int(os.environ.get("BENCHMARK_STREAM_BYTES", "200000000"))
+"""The budget says 1 GB: ``BENCHMARK_STREAM_BYTES=1000000000`` reads as much, in a minute or two; 200 MB show a leak, too."""
 
 # Reads so many bytes of events, garbage without a line feed and one huge line; prints the peak at 20 MB and at the end, in KiB.
 MEMORY = """
