@@ -19,6 +19,7 @@ from bullswarm_core.quota.rates import Work, WorkerTime, fitted_rates
 from bullswarm_core.routing import Request, RoutingContext
 from bullswarm_core.simulation.accounts import Account, Attempt
 from bullswarm_core.simulation.world import Month, Task
+from bullswarm_core.values import replace
 
 EVERY_TIER: Mapping[Effort, Rung] = {effort: Rung() for effort in EFFORTS}
 REFIT_MINUTES = 2 * 1440.0
@@ -119,6 +120,10 @@ class PoolKnowledge:
         return self._begins + timedelta(minutes=minute)
 
 
+TOLD_SPREAD = 0.05
+"""The spread of lengths that are told: a rule that takes a logarithm needs one above 0."""
+
+
 class Lengths:
     """How long the latest attempts took, newest last, kept in order too for their median."""
 
@@ -137,11 +142,15 @@ class Lengths:
 
 
 class TaskKnowledge:
-    """What earlier attempts tell of the next task: its expected minutes, by pool too, and their spread."""
+    """What earlier attempts tell of the next task: its expected minutes, by pool too, and their spread.
 
-    __slots__ = ("_contexts", "_incumbents", "_lengths", "_own")
+    With ``told`` each task's own length is known instead, which no dispatcher ever knows: it measures what that is worth.
+    """
 
-    def __init__(self, month: Month) -> None:
+    __slots__ = ("_contexts", "_incumbents", "_lengths", "_own", "_told")
+
+    def __init__(self, month: Month, *, told: bool = False) -> None:
+        self._told = told
         self._lengths: dict[tuple[Lane, Effort], Lengths] = {}
         self._own: dict[tuple[Lane, Effort, str], Lengths] = {}
         self._contexts: dict[tuple[Lane, Effort], tuple[float, RoutingContext]] = {}
@@ -164,11 +173,13 @@ class TaskKnowledge:
         self._contexts.pop((lane, tier), None)
 
     def asked(self, task: Task) -> tuple[Request, RoutingContext]:
-        """What routing is asked for this task, of whose own length nothing is known."""
+        """What routing is asked for this task, of whose own length nothing is known unless it is told."""
         key = (task.lane, task.tier)
         if key not in self._contexts:
             self._contexts[key] = self._learned(*key)
         minutes, context = self._contexts[key]
+        if self._told:
+            minutes, context = task.minutes, replace(context, expected_minutes={}, task_spread=TOLD_SPREAD)
         return Request(task.lane, task.effort, candidate_minutes=minutes), context
 
     def _learned(self, lane: Lane, tier: Effort) -> tuple[float, RoutingContext]:

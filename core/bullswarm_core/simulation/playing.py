@@ -24,22 +24,23 @@ from bullswarm_core.simulation.world import Limit, Month, OwnUse, Task
 _END, _RESET, _OWN_ENDS, _OWN_BEGINS, _WALL, _POLL, _RETRY, _GIVE_UP, _ARRIVAL = range(9)
 
 
-def simulate(month: Month, policy: str) -> Score:
+def simulate(month: Month, policy: str, *, told_lengths: bool = False) -> Score:
     """Play ``month`` with a policy of routing, or a rival, of that name; the same month and name give the same score.
 
-    Raises UsageError for an unknown name.
+    With ``told_lengths`` it is told how long each task truly takes, to see what that knowledge alone is worth. Raises
+    UsageError for an unknown name.
     """
-    return _Play(month, policy).run()
+    return _Play(month, policy, told_lengths=told_lengths).run()
 
 
 class _Play:
-    def __init__(self, month: Month, policy: str) -> None:
+    def __init__(self, month: Month, policy: str, *, told_lengths: bool) -> None:
         self.month = month
         self.policy = policy
         self.now = 0.0
         self.accounts = {item.pool: Account(item) for item in month.subscriptions}
         self.pools = {name: PoolKnowledge(account, month.begins) for name, account in self.accounts.items()}
-        self.tasks = TaskKnowledge(month)
+        self.tasks = TaskKnowledge(month, told=told_lengths)
         self.memory = Memory(tuple(self.accounts))
         self.polling: set[str] = set()
         self.waiting: dict[str, Task] = {}

@@ -43,6 +43,10 @@ class Limit:
         """The number of the window that runs at ``minute``, 0 for the one at the month's begin; a reset begins one."""
         return max(0, math.floor((minute - self.first_reset) / self.minutes) + 1)
 
+    def room(self, index: int) -> float:
+        """What window ``index`` holds of work that is yet to come, in percent."""
+        return FULL_PCT - (0.0 if index else self.used_pct)
+
     def ends(self, index: int) -> float:
         """The minute at which window ``index`` resets."""
         return self.first_reset + index * self.minutes

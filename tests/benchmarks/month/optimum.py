@@ -20,7 +20,7 @@ task counts half, nobody starts over, nothing is placed before it is known how l
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -28,19 +28,19 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_matrix
 
 from bullswarm_core.pools import WindowKind
-from bullswarm_core.simulation import Month, Subscription, Task
-from bullswarm_core.simulation.world import FULL_PCT
+from bullswarm_core.simulation import Limit, Month, Subscription, Task
 
 _LEAST_SHARE = 1e-9
 
 
 def optimum(month: Month) -> float:
     """Return the greatest value that any plan could have, in worker-minutes; raises RuntimeError if it can't be found."""
-    program = _Program(month)
-    return program.solve()
+    return Program(month).solve()
 
 
-class _Program:
+class Program:
+    """The linear program of one month; ``add_tasks`` says how a task may be done."""
+
     def __init__(self, month: Month) -> None:
         self.gains: list[float] = []
         self.most: list[float] = []
@@ -64,21 +64,24 @@ class _Program:
 
     def _add(self, subscription: Subscription, month: Month) -> None:
         edges = _edges(subscription, max(self.until, month.minutes))
-        for task in month.tasks:
-            if task.lane in subscription.burn:
-                for cell, minutes in _overlaps(edges, task.arrives, _last_end(task)):
-                    share = min(1.0, minutes / task.minutes)
-                    column = self._column(task.minutes, share)
-                    self.entries.append((self._row(("task", task.id), 1.0), column, 1.0))
-                    self._burn(subscription, task, edges[cell], column)
+        self.add_tasks(subscription, [task for task in month.tasks if task.lane in subscription.burn], edges)
         for own in subscription.own_use:
             for cell, minutes in _overlaps(edges, own.begins, own.ends):
                 worked = own.workers * minutes
-                column = self._column(-1.0, worked)
+                column = self.column(-1.0, worked)
                 for kind, row in self._windows(subscription, edges[cell]):
                     burn = subscription.burn[own.lane][kind]
                     self.room[row] -= burn * worked
                     self.entries.append((row, column, -burn))
+
+    def add_tasks(self, subscription: Subscription, tasks: Sequence[Task], edges: Sequence[float]) -> None:
+        """Add what each of these tasks may do on the pool, whose cells begin at ``edges``."""
+        for task in tasks:
+            for cell, minutes in _overlaps(edges, task.arrives, _last_end(task)):
+                share = min(1.0, minutes / task.minutes)
+                column = self.column(task.minutes, share)
+                self.entries.append((self.row(("task", task.id), 1.0), column, 1.0))
+                self._burn(subscription, task, edges[cell], column)
 
     def _burn(self, subscription: Subscription, task: Task, begins: float, column: int) -> None:
         for kind, row in self._windows(subscription, begins):
@@ -87,17 +90,21 @@ class _Program:
     def _windows(self, subscription: Subscription, begins: float) -> Iterator[tuple[WindowKind, int]]:
         """Each window of the pool that is burnt in the cell that begins so, with the row of its 100 %."""
         for limit in subscription.limits:
-            index = limit.index_at(begins + 1e-6)
-            room = FULL_PCT - (0.0 if index else limit.used_pct)
-            yield limit.kind, self._row((subscription.pool, limit.kind, index), room)
+            yield limit.kind, self.window(subscription, limit, limit.index_at(begins + 1e-6))
 
-    def _row(self, key: tuple[object, ...], room: float) -> int:
+    def window(self, subscription: Subscription, limit: Limit, index: int) -> int:
+        """The row of a window's 100 %."""
+        return self.row((subscription.pool, limit.kind, index), limit.room(index))
+
+    def row(self, key: tuple[object, ...], room: float) -> int:
+        """The row of that key, which holds ``room`` in all."""
         if key not in self.rows:
             self.rows[key] = len(self.room)
             self.room.append(room)
         return self.rows[key]
 
-    def _column(self, gain: float, most: float) -> int:
+    def column(self, gain: float, most: float) -> int:
+        """A new variable: what one of it is worth, and how much there may be of it."""
         self.gains.append(gain)
         self.most.append(most)
         return len(self.gains) - 1
@@ -118,7 +125,7 @@ def _edges(subscription: Subscription, until: float) -> list[float]:
     return sorted(edges)
 
 
-def _overlaps(edges: list[float], begins: float, ends: float) -> Iterator[tuple[int, float]]:
+def _overlaps(edges: Sequence[float], begins: float, ends: float) -> Iterator[tuple[int, float]]:
     """Each cell that [begins, ends] touches, with the minutes of it that lie inside."""
     cell = bisect_right(edges, begins) - 1
     for place, (left, right) in enumerate(pairwise([*edges[cell:], float("inf")]), start=cell):

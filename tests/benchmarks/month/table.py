@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from tests.benchmarks.month.families import FAMILIES
-from tests.benchmarks.month.measuring import Result
+from tests.benchmarks.month.measuring import TOLD, Result
 
 from bullswarm_core.simulation import known_policies
 
@@ -33,7 +33,8 @@ def worst_family(results: Sequence[Result], policy: str) -> tuple[str, float]:
 
 def tables(results: Sequence[Result]) -> str:
     """Both tables in Markdown: the policies, and their share of the optimum in each family."""
-    policies = [name for name in known_policies() if any(result.policy == name for result in results)]
+    played = {result.policy for result in results}
+    policies = [name for known in known_policies() for name in (known, known + TOLD) if name in played]
     families = [recipe.name for recipe in FAMILIES if any(result.family == recipe.name for result in results)]
     seeds = sorted({result.seed for result in results})
     head = f"{len(families)} families, {len(seeds)} months of each (seeds {seeds[0]} to {seeds[-1]}).\n\n"

@@ -12,6 +12,7 @@ from tests.benchmarks.month.families import FAMILIES, REPORTED_SEEDS, TUNING_SEE
 from tests.benchmarks.month.measuring import TOLERANCE, Result
 from tests.benchmarks.month.optimum import optimum
 from tests.benchmarks.month.table import BEGINS, ENDS, PAGE, tables, write_page
+from tests.benchmarks.month.whole_pieces import optimum_of_whole_pieces
 
 from bullswarm_core.simulation import Limit, Month, OwnUse, Subscription, Task, known_policies, simulate
 from bullswarm_core.simulation.recipes import WEEK, Recipe, draw
@@ -42,14 +43,33 @@ def test_the_optimum_of_a_month_that_can_be_reckoned_by_hand(
     assert optimum(small(*tasks, own=own)) == pytest.approx(best)
 
 
+@pytest.mark.parametrize(
+    ("tasks", "own", "best"),
+    [
+        ([Task("t", 0, 60), Task("u", 0, 60)], (), 100),  # two thirds of the second: shares are of whole runs
+        ([Task("t", 250, 120)], (), 120),  # half in one window, half in the next, in one piece
+        ([Task("t", 0, 120)], (), 0),  # overfills its window wherever it begins
+        ([Task("t", 0, 120, patience=240)], (), 120),  # begun late enough it spans the reset
+        ([Task("t", 0, 80)], (OwnUse(100, 140),), 60),  # a share of the run, the rest of the window is the person's
+    ],
+)
+def test_the_optimum_of_whole_pieces_by_hand(tasks: list[Task], own: tuple[OwnUse, ...], best: float) -> None:
+    month = small(*tasks, own=own)
+    assert optimum_of_whole_pieces(month) == pytest.approx(best)
+    assert optimum_of_whole_pieces(month) <= optimum(month) + TOLERANCE
+
+
 @pytest.mark.parametrize("recipe", SHORT, ids=lambda recipe: recipe.name)
 def test_no_policy_beats_the_optimum_and_a_seed_tells_all(recipe: Recipe) -> None:
     month = draw(recipe, 1)
-    best = optimum(month)
+    best, whole = optimum(month), optimum_of_whole_pieces(month)
+    assert whole <= best + TOLERANCE
+    assert simulate(month, "foresight", told_lengths=True).value <= whole + TOLERANCE
     assert 0 < best <= sum(task.minutes for task in month.tasks) + TOLERANCE
     for policy in known_policies():
         score = simulate(month, policy)
         assert score.value <= best + TOLERANCE, policy
+        assert score.value <= whole + TOLERANCE, policy
         assert max(use.before + use.completed + use.lost + use.own for use in score.windows) <= 100 + 1e-6
     assert simulate(draw(recipe, 1), "pace") == simulate(month, "pace")
 

@@ -11,6 +11,7 @@ from tests.core.routing.builders import NOW, busy, ending, history, pool, row_of
 from bullswarm_core.errors import UsageError
 from bullswarm_core.pools import Pool, Rung, Window
 from bullswarm_core.routing import Request, RoutingContext, decide
+from bullswarm_core.routing.quarantine import Quarantine
 
 ANALYZE = Request("analyze")
 HOUR = timedelta(hours=1)
@@ -151,7 +152,8 @@ def test_a_probe_leaves_its_pool_out_and_stands_in_the_reason() -> None:
 
 def test_other_policies_facts_never_change_a_pick_of_pace() -> None:
     pools = [pool("a", window("weekly", 30, 70)), pool("b", window("weekly", 20, 70))]
-    context = RoutingContext(task_spread=3.0, incumbents={"x": "a"}, quarantines={"b": "x"})
+    benched = Quarantine("b", "quota", NOW + timedelta(hours=1), "a usage limit")
+    context = RoutingContext(task_spread=3.0, incumbents={"analyze": "a"}, quarantines={"b": benched})
     assert decide(ANALYZE, pools, now=NOW, context=context) == decide(ANALYZE, pools, now=NOW)
 
 
