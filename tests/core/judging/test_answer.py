@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from bullswarm_core.workers.spawn import run_child
 
 SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
 CHECK = validator(run_child, environ=os.environ)
+NOBODY = 65534
 
 
 def takes_all(schema: Mapping[str, Any], value: Any) -> tuple[AnswerProblem, ...]:
@@ -108,12 +110,20 @@ def test_a_folder_behind_a_link_holds_no_answer(tmp_path: Path) -> None:
     assert not in_file(tmp_path / "link" / "answer.json").given
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
-def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "answer.json"
-    path.write_text("1")
-    path.chmod(0)
-    assert in_file(path).problem == "answer.json cannot be read: Permission denied"
+def test_a_file_that_may_not_be_read_is_told() -> None:
+    root = os.geteuid() == 0
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        path = Path(folder) / "answer.json"
+        path.write_text("1")
+        path.chmod(0)
+        if root:
+            os.seteuid(NOBODY)  # root reads every file
+        try:
+            assert in_file(path).problem == "answer.json cannot be read: Permission denied"
+        finally:
+            if root:
+                os.seteuid(0)
 
 
 # --- the other sources
