@@ -86,13 +86,15 @@ def check() -> int:
     # A file's tests share machines, so files are what is spread; most of the time of these tests is waiting. Two more tries,
     # each of them named: they run real programs against clocks, and a fault fails always where a busy machine fails once.
     agents = ["tests/agents", "--require-real-clis", "-n", "3", "--dist", "loadscope", "--reruns", "2", "-rR"]
+    # Half of the unit tests' time is waiting for processes (measured on two cores with two at once): four are at work there.
+    unit = [*UNIT_TESTS, "-n", "4", "--reruns", "1", "-rR"]
     with installing_clis() as installed:
         steps: list[tuple[str, Step]] = [
             ("format", running("ruff", "format", "--check", ".")),
             ("lint", running("ruff", "check", ".")),
             ("types", running("mypy", ".")),
             ("import rules", running(str(ENVIRONMENT / "bin" / "lint-imports"))),
-            ("unit tests", running("pytest", *UNIT_TESTS, "-n", "2", "--reruns", "1", "-rR")),
+            ("unit tests", running("pytest", *unit)),
             # Alone, so that what is killed is at work and not waiting for a processor.
             ("processes killed at random", running("pytest", "tests/chaos", "-s")),
             ("agent CLIs", installed),

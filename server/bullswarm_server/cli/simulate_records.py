@@ -117,8 +117,8 @@ def _from_database(
 def _read_attempts(connection: sqlite3.Connection, found: _Database, *, since: datetime, until: datetime) -> None:
     rows = connection.execute(
         "SELECT id, at, run, step, lane, effort, picked, failure_kind, stalled, wall_sec, started_at, ended_at"
-        " FROM decisions WHERE at >= ? AND at <= ? ORDER BY id",
-        (iso(since), iso(until)),
+        " FROM decisions WHERE at >= ? AND at < ? ORDER BY id",
+        _seconds_around(since, until),
     )
     for row in rows:
         try:
@@ -160,12 +160,20 @@ def _attempt(
     )
 
 
+def _seconds_around(since: datetime, until: datetime) -> tuple[str, str]:
+    """The bounds as stored times compare with them: as text, where 10:00:00Z stands after 10:00:00.500Z. So whole seconds, and
+    the one before the first.
+    """
+    second = timedelta(seconds=1)
+    return iso(since.replace(microsecond=0) - second), iso(until.replace(microsecond=0) + second)
+
+
 def _read_picks(connection: sqlite3.Connection, found: _Database, *, since: datetime, until: datetime) -> None:
     """Add the readings that picks saw: a pick writes down the numbers of every pool that it compared."""
     rows = connection.execute(
         "SELECT at, json_extract(payload, '$.decision.candidates') FROM events"
-        " WHERE type = 'attempt.picked' AND at >= ? AND at <= ? AND json_valid(payload) ORDER BY at DESC LIMIT ?",
-        (iso(since), iso(until), MOST_PICKS),
+        " WHERE type = 'attempt.picked' AND at >= ? AND at < ? AND json_valid(payload) ORDER BY at DESC LIMIT ?",
+        (*_seconds_around(since, until), MOST_PICKS),
     )
     for at, candidates in rows:
         try:
