@@ -278,6 +278,8 @@ RUN_CODEX = ("run", "--json", "--lane", "analyze", "--pool", "codex", "Do the ta
 def test_a_read_only_home_does_nothing_and_says_so(make_machine: MachineMaker) -> None:
     machine = make_machine(CODEX, [say(ANSWER)])
     assert machine.run().verdict["ok"]
+    # The kernel closes its database after the verdict.
+    until(lambda: not machine.processes(), "everything of the first run has ended")
     before = {path: path.read_bytes() for path in machine.state.rglob("*") if path.is_file()}
     asked = len(machine.model.requests)
     done = in_namespace(machine, READ_ONLY, *RUN_CODEX)
