@@ -85,7 +85,7 @@ def check() -> int:
     """
     # A file's tests share machines, so files are what is spread; most of the time of these tests is waiting. Two more tries,
     # each of them named: they run real programs against clocks, and a fault fails always where a busy machine fails once.
-    agents = ["tests/agents", "--require-real-clis", "-n", "3", "--dist", "loadscope", "--reruns", "2", "-rR"]
+    agents = ["tests/agents", "--require-real-clis", "-n", "4", "--dist", "loadscope", "--reruns", "2", "-rR"]
     # Half of the unit tests' time is waiting for processes (measured on two cores with two at once): four are at work there.
     unit = [*UNIT_TESTS, "-n", "4", "--reruns", "1", "-rR"]
     with installing_clis() as installed:
