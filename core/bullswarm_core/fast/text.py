@@ -23,12 +23,12 @@ _CONTROL = (
 # What has no shape of its own. Marks, embeddings, overrides and isolates turn the direction of writing and, never closed, the
 # rest of a line of ours too: a goal could make its outcome read as another. Characters without a width let two different
 # names look alike, and tags (U+E0000) carry whole sentences unseen. Right-to-left letters need none of them to be read.
-_HIDDEN = dict.fromkeys((
+HIDDEN = dict.fromkeys((
     0x00AD, 0x061C, 0x180E, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF,
     *range(0xFFF9, 0xFFFC), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B), *range(0xE0000, 0xE0080),
 ))  # fmt: skip
 # A line of its own may begin at these in one program and not in the next: for us they part words.
-_SPACED = dict.fromkeys((0x2028, 0x2029), " ")
+SPACED = dict.fromkeys((0x2028, 0x2029), " ")
 
 # Joiners are spelling where they join: between two emoji, behind a virama, between Arabic letters (RFC 5892, appendix A.1 and
 # A.2, and the emoji sequences of UTS 51). Anywhere else they are as unseen as the rest.
@@ -49,7 +49,7 @@ def plain(text: str) -> str:
         return text
     import re
 
-    seen = re.sub(_CONTROL, "", text).translate(_HIDDEN | _SPACED)
+    seen = re.sub(_CONTROL, "", text).translate(HIDDEN | SPACED)
     return re.sub(_STRAY_JOINER, "", seen) if "\u200c" in seen or "\u200d" in seen else seen
 
 

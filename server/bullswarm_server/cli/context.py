@@ -11,12 +11,6 @@ from bullswarm_core.errors import BullswarmError
 from bullswarm_core.home import Home
 from bullswarm_core.values import dataclass
 
-# C1 and DEL, and what turns the direction of writing or has no width, as in ``fast.text``; joiners stay, they are spelling.
-_OBEYED_OR_UNSEEN = (
-    "[\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
-)
-
 
 def escaped(document: str) -> str:
     """Return the same JSON with escapes in place of what a terminal obeys and what no eye sees.
@@ -25,9 +19,10 @@ def escaped(document: str) -> str:
     """
     if document.isascii() and "\x7f" not in document:
         return document
-    import re
+    from bullswarm_core.fast.text import HIDDEN, SPACED
 
-    return re.sub(_OBEYED_OR_UNSEEN, lambda found: json.dumps(found[0])[1:-1].replace("\x7f", "\\u007f"), document)
+    delete, c1 = {0x7F: "\\u007f"}, range(0x80, 0xA0)
+    return document.translate(delete | {code: json.dumps(chr(code))[1:-1] for code in (*c1, *HIDDEN, *SPACED)})
 
 
 @dataclass(frozen=True, slots=True)
