@@ -174,7 +174,7 @@ def attribute(
     """
     if not overlapped:
         return facts
-    own = {_showable(path) for path in _inside(str(Path(cwd).resolve()), (*edits, *declared))}
+    own = {showable(path) for path in _inside(str(Path(cwd).resolve()), (*edits, *declared))}
 
     def mine(paths: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(path for path in paths if path in own)
@@ -301,9 +301,9 @@ def _inside(root: str, paths: Iterable[str]) -> list[str]:
 
 
 def _shown(paths: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(_showable(path) for path in paths))
+    return tuple(sorted(showable(path) for path in paths))
 
 
-def _showable(path: str) -> str:
+def showable(path: str) -> str:
     """Return a file name as text that can be printed and stored: bytes that are no UTF-8 become escapes."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -148,6 +148,10 @@ class GitTree:
         rows = (row.split() for row in said.splitlines())
         return tuple(row[1] for row in rows if len(row) == 2 and int(row[0]) >= since_sec - _CLOCK_SLACK_SEC)
 
+    def contains(self, commit: str) -> bool:
+        """Tell whether what is checked out is this commit or goes back to it."""
+        return self._exit("merge-base", "--is-ancestor", commit, "HEAD") == 0
+
     def _head_of(self, path: str) -> str | None:
         if not os.path.lexists(f"{self.cwd}/{path}/.git"):
             return None

@@ -84,6 +84,11 @@ class AttemptFiles:
         return self.folder / f"before-{self._stem}.json"
 
     @property
+    def made(self) -> Path:
+        """What the attempt made, by the bytes, as it stood when it ended."""
+        return self.folder / f"made-{self._stem}.json"
+
+    @property
     def diff(self) -> Path:
         """What the attempt changed, as it stood when it ended."""
         return self.folder / f"diff-{self._stem}.patch"

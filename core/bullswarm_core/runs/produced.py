@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import posixpath
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 
-from bullswarm_core.judging.deliverable import DeliverableFacts, TreeSnapshot, attribute
+from bullswarm_core.errors import StorageError
+from bullswarm_core.judging.deliverable import DeliverableFacts, TreeSnapshot, attribute, compare, showable
 from bullswarm_core.judging.fingerprint import FOLDER_FILES, HASHED_BYTES, MISSING, Budget, Looker
 from bullswarm_core.judging.wanted import NamedFile, Wanted, is_there, missing_files
 from bullswarm_core.program.model import Step, files_of
 from bullswarm_core.runs.checked_tree import with_targets
 from bullswarm_core.runs.folder import AttemptFiles
+from bullswarm_core.runs.made import keep_made, recall_made, still_standing
 from bullswarm_core.runs.services import Services
-from bullswarm_core.runs.snapshots import changes_from, recall
+from bullswarm_core.runs.snapshots import look_again, recall
 from bullswarm_core.runs.state import AttemptState, RunState
 from bullswarm_core.values import dataclass, replace
 
@@ -48,15 +51,36 @@ class Tree:
     edits: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The attempts before one that count with it, oldest first; ``superseded`` are those of before a rerun.
+
+    Those of an earlier round of the step's loop never count.
+    """
+
+    counted: tuple[AttemptState, ...] = ()
+    superseded: tuple[AttemptState, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """The tree at two moments, and what changed in between: None where nobody looked before."""
+
+    facts: DeliverableFacts | None = None
+    before: TreeSnapshot | None = None
+    after: TreeSnapshot | None = None
+
+
 def named_files(step: Step | None, cwd: str) -> tuple[str, ...]:
     """Return every file that a step names, and what the links among them lead to."""
     return with_targets(cwd, tuple(files_of(step))) if step is not None else ()
 
 
-def earlier_attempts(state: RunState, step: str, *, ordinal: int, generation: int) -> tuple[AttemptState, ...]:
-    """Return the attempts before this one that count with it: never those of an earlier round or of before a rerun."""
-    known = state.steps[step].attempts
-    return tuple(each for each in known if each.picked.generation == generation and each.picked.ordinal < ordinal)
+def earlier_attempts(state: RunState, step: str, *, ordinal: int, generation: int) -> Earlier:
+    """Return the attempts before this one that count with it."""
+    known = [each for each in state.steps[step].of_this_round if each.picked.ordinal < ordinal]
+    counted = tuple(each for each in known if each.picked.generation == generation)
+    return Earlier(counted, tuple(each for each in known if each.picked.generation < generation))
 
 
 def siblings_wrote(state: RunState, step: str, *, tree: str, since: datetime) -> bool:
@@ -76,38 +100,95 @@ def produced(
     files: AttemptFiles,
     *,
     step: Step | None,
-    earlier: Sequence[AttemptState] = (),
+    earlier: Earlier,
     started_at: datetime,
 ) -> Produced:
     """Return what the attempt left behind; what an earlier attempt of the step did counts where this one found it done."""
     own = _since(tree, files, step, started_at, tree.edits)
     if step is None:
-        return Produced(own[0], own[0])
-    wanted = _wanted(step, tree.cwd, own[1])
-    if not wanted.on_disk or not earlier or is_there(wanted, own[0]):
-        return Produced(own[0], own[0], wanted)
-    first = earlier[0]
-    edits = (*tree.edits, *(name for each in earlier for name in _changed_by(each)))
+        return Produced(own.facts, own.facts)
+    wanted = _wanted(step, tree.cwd, own.before)
+    if wanted.on_disk:
+        _keep(files, own, wanted)
+    if not wanted.on_disk or is_there(wanted, own.facts):
+        return Produced(own.facts, own.facts, wanted)
+    carried = _over_all(tree, files, step, earlier, own) if earlier.counted else None
+    if carried is None and earlier.superseded:
+        carried = _as_left(tree, files, wanted, earlier, own)
+    return carried or Produced(own.facts, own.facts, wanted)
+
+
+def _keep(files: AttemptFiles, own: _Looked, wanted: Wanted) -> None:
+    """Record what the attempt made, for a rerun of its step; a disk that refuses it costs nothing else."""
+    if own.facts is None or own.after is None or own.facts.gone:
+        return
+    with contextlib.suppress(StorageError):
+        keep_made(files.made, own.after, own.facts, with_targets(own.after.cwd, wanted.written))
+
+
+def _over_all(tree: Tree, files: AttemptFiles, step: Step, earlier: Earlier, own: _Looked) -> Produced | None:
+    """Judge by all that changed since the first attempt of the same generation began."""
+    first = earlier.counted[0]
+    edits = (*tree.edits, *(name for each in earlier.counted for name in _changed_by(each)))
     before = AttemptFiles(files.folder, files.step, first.picked.ordinal)
     whole = _since(tree, before, step, first.launched_at or first.picked_at, edits)
-    over_all = replace(_wanted(step, tree.cwd, whole[1]), carried=True)
-    if not is_there(over_all, whole[0]):
-        return Produced(own[0], own[0], wanted)
-    return Produced(own[0], whole[0], over_all)
+    wanted = replace(_wanted(step, tree.cwd, whole.before), carried=True)
+    return Produced(own.facts, whole.facts, wanted) if is_there(wanted, whole.facts) else None
 
 
-def _since(
-    tree: Tree, files: AttemptFiles, step: Step | None, began: datetime, edits: Iterable[str]
-) -> tuple[DeliverableFacts | None, TreeSnapshot | None]:
+def _as_left(tree: Tree, files: AttemptFiles, wanted: Wanted, earlier: Earlier, own: _Looked) -> Produced | None:
+    """Judge by what earlier attempts, those of before a rerun too, are on record to have made and what still stands."""
+    if own.facts is None or own.facts.gone:
+        return None
+    before = [
+        AttemptFiles(files.folder, files.step, each.picked.ordinal) for each in (*earlier.superseded, *earlier.counted)
+    ]
+    made = still_standing(recall_made(each.made for each in before), tree.cwd, tree.services.environ)
+    undone = _as_before(tree, before[0], tuple(made.changed))
+    changed = {name: entry for name, entry in made.changed.items() if showable(name) not in undone}
+    there = tuple(showable(name) for name, entry in changed.items() if entry.kind != "missing")
+    gone = tuple(showable(name) for name, entry in changed.items() if entry.kind == "missing")
+    judged = replace(
+        own.facts,
+        modified=tuple(sorted({*own.facts.modified, *there})),
+        deleted=tuple(sorted({*own.facts.deleted, *gone})),
+        commits=(*own.facts.commits, *made.commits),
+    )
+
+    def named(file: NamedFile) -> NamedFile:
+        paths = with_targets(tree.cwd, (posixpath.normpath(file.path),))
+        stands = [changed.get(path) for path in paths]
+        again = [entry for entry in (*stands, *map(made.written.get, paths)) if entry and entry.kind == "file"]
+        return replace(file, changed=file.changed or any(stands), written=file.written or bool(again))
+
+    over_all = replace(wanted, files=tuple(named(file) for file in wanted.files), carried=True)
+    return Produced(own.facts, judged, over_all) if is_there(over_all, judged) else None
+
+
+def _as_before(tree: Tree, first: AttemptFiles, paths: tuple[str, ...]) -> frozenset[str]:
+    """Return which of ``paths``, fit to be shown, are as they were before the first attempt: one undid another's work.
+
+    Where that can't be told none is: an attempt in a worktree of its own began in another folder.
+    """
+    before = recall(first.before)
+    if before is None:
+        return frozenset()
+    after = look_again(before, tree.cwd, home=tree.services.home, environ=dict(tree.services.environ), declared=paths)
+    facts = compare(before, after)
+    return frozenset() if facts.gone else frozenset(map(showable, paths)) - frozenset(facts.changed)
+
+
+def _since(tree: Tree, files: AttemptFiles, step: Step | None, began: datetime, edits: Iterable[str]) -> _Looked:
     before = recall(files.before)
     if before is None:
-        return None, None
+        return _Looked()
     declared = (*edits, *named_files(step, tree.cwd))
     environ, home = dict(tree.services.environ), tree.services.home
-    facts = changes_from(before, tree.cwd, home=home, environ=environ, declared=declared)
+    after = look_again(before, tree.cwd, home=home, environ=environ, declared=declared)
     named = files_of(step) if step is not None else ()
     overlapped = tree.others_since(began)
-    return attribute(facts, cwd=tree.cwd, overlapped=overlapped, edits=edits, declared=named), before
+    facts = attribute(compare(before, after), cwd=tree.cwd, overlapped=overlapped, edits=edits, declared=named)
+    return _Looked(facts, before, after)
 
 
 def _wanted(step: Step, cwd: str, before: TreeSnapshot | None) -> Wanted:

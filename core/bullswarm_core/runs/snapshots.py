@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bullswarm_core.errors import StateError
 from bullswarm_core.home import Home, read_json, write_json
-from bullswarm_core.judging.deliverable import DeliverableFacts, TreeSnapshot, compare, take_snapshot
+from bullswarm_core.judging.deliverable import TreeSnapshot, take_snapshot
 from bullswarm_core.judging.fingerprint import Entry
 from bullswarm_core.values import replace
 from bullswarm_core.wire import from_wire, to_wire
@@ -38,14 +38,13 @@ def recall(path: Path) -> TreeSnapshot | None:
     return replace(before, entries={name: from_wire(Entry, entry) for name, entry in document["entries"].items()})
 
 
-def changes_from(
+def look_again(
     before: TreeSnapshot, cwd: str, *, home: Home, environ: dict[str, str], declared: tuple[str, ...] = ()
-) -> DeliverableFacts:
-    """Return what changed in the tree since ``before``.
+) -> TreeSnapshot:
+    """Look at the tree once more, to be compared with ``before``.
 
     ``declared`` files are looked at even where git ignores them or the tree is too large to see all of it.
     """
-    after = take_snapshot(
+    return take_snapshot(
         cwd, run=run_child, environ=environ, since=before, declared=declared, left_out=outside_of(cwd, home)
     )
-    return compare(before, after)
