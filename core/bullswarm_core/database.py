@@ -28,6 +28,14 @@ BUSY_TIMEOUT_MS = 30_000
 LOCK_PATIENCE_SEC = 300.0
 _LOCK_POLL_SEC = 0.02
 
+_STORED_TIMES = {
+    "runs": ("created_at", "finished_at"),
+    "events": ("at",),
+    "inflight": ("started_at",),
+    "decisions": ("at", "started_at", "ended_at"),
+    "quarantines": ("until", "at"),
+}
+
 MIGRATIONS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (
         1,
@@ -65,6 +73,15 @@ MIGRATIONS: tuple[tuple[int, tuple[str, ...]], ...] = (
             """CREATE TABLE quarantines (
                 pool TEXT PRIMARY KEY, kind TEXT NOT NULL, until TEXT NOT NULL, why TEXT NOT NULL, at TEXT NOT NULL
             )""",
+        ),
+    ),
+    (
+        3,
+        # Whole seconds were stored without a fraction, and as text 10:00:00Z stands after 10:00:00.500Z.
+        tuple(
+            f"UPDATE {table} SET {column} = rtrim({column}, 'Z') || '.000Z' WHERE {column} GLOB '????-??-??T??:??:??Z'"
+            for table, columns in _STORED_TIMES.items()
+            for column in columns
         ),
     ),
 )

@@ -14,7 +14,7 @@ from typing import cast
 
 from bullswarm_core.pools import Effort, Inflight, Lane
 from bullswarm_core.values import dataclass
-from bullswarm_core.wire import iso, parse_iso
+from bullswarm_core.wire import parse_iso, stamp
 from bullswarm_core.workers.identity import ProcessIdentity, is_alive
 
 # Reference: older entries are pruned, since no attempt of that age was ever still at work.
@@ -76,7 +76,7 @@ def book(connection: sqlite3.Connection, entry: Booking) -> int:
     """
     values = (
         entry.id, entry.run, entry.step, entry.attempt, entry.pool, entry.model, entry.lane, entry.effort,
-        iso(entry.started_at),
+        stamp(entry.started_at),
         entry.expected_minutes, entry.expected_source, entry.kernel.pid, entry.kernel.started, entry.kernel.boot,
         entry.worker.pid if entry.worker else None, entry.worker.started if entry.worker else None,
         entry.host or host_name(), entry.cwd, entry.task_file, entry.out_file, entry.tree,

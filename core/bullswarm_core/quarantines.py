@@ -10,7 +10,7 @@ from typing import cast
 from bullswarm_core.database import transaction
 from bullswarm_core.routing.quarantine import KINDS, Quarantine, QuarantineKind, merged
 from bullswarm_core.settings import DEFAULT_POLICY, Settings
-from bullswarm_core.wire import iso, parse_iso
+from bullswarm_core.wire import parse_iso, stamp
 
 
 def quarantines_of(
@@ -51,7 +51,7 @@ def record(connection: sqlite3.Connection, entries: Iterable[Quarantine], *, at:
             if known.get(pool) != entry:
                 connection.execute(
                     "INSERT OR REPLACE INTO quarantines (pool, kind, until, why, at) VALUES (?, ?, ?, ?, ?)",
-                    (pool, entry.kind, iso(entry.until), entry.why, iso(at)),
+                    (pool, entry.kind, stamp(entry.until), entry.why, stamp(at)),
                 )
 
 

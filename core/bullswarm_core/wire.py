@@ -19,13 +19,24 @@ def camel(name: str) -> str:
     return head + "".join(part.capitalize() for part in rest)
 
 
-def iso(moment: datetime) -> str:
-    """Write an aware time as ISO-8601 UTC to the millisecond; whole seconds without a fraction."""
+def stamp(moment: datetime) -> str:
+    """Write an aware time as a column of the database holds it: ISO-8601 UTC, always to the millisecond.
+
+    All have one length, so that SQL, which compares them as text, finds the order of the times. Raises ValueError.
+    """
     if moment.tzinfo is None:
         raise ValueError(f"{moment!r} has no time zone")
-    utc = moment.astimezone(UTC)
-    spec = "milliseconds" if utc.microsecond >= 1000 else "seconds"
-    return utc.isoformat(timespec=spec).replace("+00:00", "Z")
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def iso(moment: datetime) -> str:
+    """Write an aware time as a document tells it: as ``stamp`` does, but whole seconds without a fraction."""
+    return stamp(moment).replace(".000Z", "Z")
+
+
+def whole_second(moment: datetime | None) -> str | None:
+    """Write an aware time as an answer of routing tells it: to the second; None stays None."""
+    return None if moment is None else iso(moment.replace(microsecond=0))
 
 
 def parse_iso(text: str) -> datetime:

@@ -31,7 +31,7 @@ from bullswarm_core.quota.readings import write_reading
 from bullswarm_core.runs.pick import choose, look
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.task import Task
-from bullswarm_core.wire import iso
+from bullswarm_core.wire import iso, stamp
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 FIVE_MINUTES = timedelta(minutes=5)
@@ -71,11 +71,11 @@ def with_attempts(connection: sqlite3.Connection, pool_ids: Sequence[str], *, ea
     """Put attempts of ten minutes on every pool into the decision log."""
     rows = [
         (
-            iso(now - back * FIVE_MINUTES),
+            stamp(now - back * FIVE_MINUTES),
             pool_id,
             600.0,
-            iso(now - (back + 2) * FIVE_MINUTES),
-            iso(now - back * FIVE_MINUTES),
+            stamp(now - (back + 2) * FIVE_MINUTES),
+            stamp(now - back * FIVE_MINUTES),
         )
         for back in range(0, each * 2, 2)
         for pool_id in pool_ids

@@ -233,6 +233,48 @@ def test_a_database_of_a_newer_program_is_left_alone(home: Home, readonly: bool)
     assert files(home)["bullswarm.db"] == before["bullswarm.db"]
 
 
+def test_times_that_were_stored_in_two_forms_get_the_one_that_sorts(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, begun, damaged = "2026-03-01T12:00:05Z", "2026-03-01T12:00:05.120Z", "noon Z"
+    with monkeypatch.context() as former:
+        former.setattr(database, "NEWEST", 2)
+        former.setattr(database, "MIGRATIONS", database.MIGRATIONS[:2])
+        old = open_database(home)
+        columns = time_columns(old)
+        assert len(columns) >= 9
+        for table in {table for table, _ in columns}:
+            for number, moment in enumerate((begun, whole, damaged)):
+                add_row(old, table, number, moment)
+        old.close()
+    connection = open_database(home)
+    assert time_columns(connection) == columns
+    for table, column in columns:
+        stored = [row[0] for row in connection.execute(f"SELECT {column} FROM {table} ORDER BY {column}")]
+        assert stored == ["2026-03-01T12:00:05.000Z", begun, damaged], (table, column)
+    connection.close()
+
+
+def time_columns(connection: sqlite3.Connection) -> set[tuple[str, str]]:
+    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    return {
+        (table, row["name"])
+        for table in tables
+        for row in connection.execute(f"PRAGMA table_info({table})")
+        if row["name"] in ("at", "until") or row["name"].endswith("_at")
+    }
+
+
+def add_row(connection: sqlite3.Connection, table: str, number: int, moment: str) -> None:
+    times = {column for name, column in time_columns(connection) if name == table}
+    row: dict[str, object] = {}
+    for column in connection.execute(f"PRAGMA table_info({table})"):
+        text = column["type"] == "TEXT"
+        row[column["name"]] = moment if column["name"] in times else str(number) if text else number
+    marks = ", ".join("?" * len(row))
+    connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values()))
+
+
 @pytest.mark.parametrize("readonly", [False, True])
 @pytest.mark.parametrize("content", [b"not a database " * 500, b"SQLite format 3\0" + b"\xff" * 5000])
 def test_a_damaged_database_is_named_with_the_way_out(home: Home, readonly: bool, content: bytes) -> None:

@@ -19,7 +19,7 @@ from bullswarm_core.pools import Window
 from bullswarm_core.quota.history import append_history
 from bullswarm_core.quota.observing import Observation
 from bullswarm_core.quota.readings import write_reading
-from bullswarm_core.wire import iso
+from bullswarm_core.wire import stamp
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 _RECORDED_ANSWER = "The answer is 42."
@@ -86,7 +86,7 @@ class Machine(Site):
                 connection.executemany(
                     "INSERT INTO decisions (at, lane, effort, picked, ok, failure_kind, wall_sec, started_at, ended_at)"
                     " VALUES (?, 'build', 'medium', ?, 1, NULL, 1800, ?, ?)",
-                    [(iso(start + _TASK), pool, iso(start), iso(start + _TASK)) for start in starts],
+                    [(stamp(start + _TASK), pool, stamp(start), stamp(start + _TASK)) for start in starts],
                 )
             for hour in range(int(3.5 * 24) + 1):
                 at = begins + timedelta(hours=hour)

@@ -17,7 +17,7 @@ from bullswarm_core.pools import Window
 from bullswarm_core.quota.history import append_history
 from bullswarm_core.quota.observing import Observation
 from bullswarm_core.quota.readings import write_reading
-from bullswarm_core.wire import iso
+from bullswarm_core.wire import stamp
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 ELAPSED = 60.0
@@ -73,7 +73,7 @@ class Worked:
                     connection.execute(
                         "INSERT INTO decisions (at, lane, effort, picked, ok, wall_sec, started_at, ended_at)"
                         " VALUES (?, 'analyze', 'medium', ?, 1, ?, ?, ?)",
-                        (iso(end), self.name, self.minutes * 60, iso(at), iso(end)),
+                        (stamp(end), self.name, self.minutes * 60, stamp(at), stamp(end)),
                     )
         write_reading(site.home, self.name, [window], captured_at=NOW)
 

@@ -14,14 +14,14 @@ from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.removal import remove_run
 from bullswarm_core.runs.services import utc_now
-from bullswarm_core.wire import iso
+from bullswarm_core.wire import stamp
 
 
 def age(site: Site, run_id: str, days: float) -> None:
     """Let a run have ended so many days ago."""
     with site.database() as connection:
         connection.execute(
-            "UPDATE runs SET finished_at = ? WHERE id = ?", (iso(utc_now() - timedelta(days=days)), run_id)
+            "UPDATE runs SET finished_at = ? WHERE id = ?", (stamp(utc_now() - timedelta(days=days)), run_id)
         )
         connection.commit()
 

@@ -13,7 +13,7 @@ from bullswarm_core.pools import Window
 from bullswarm_core.quota.history import append_history
 from bullswarm_core.quota.observing import Observation
 from bullswarm_core.quota.readings import write_reading
-from bullswarm_core.wire import iso
+from bullswarm_core.wire import stamp
 from bullswarm_core.workers.identity import current
 
 MINUTE = timedelta(minutes=1)
@@ -33,7 +33,7 @@ def measured(site: Site) -> Site:
             )
             append_history(site.home, "alpha", Observation(at, windows), now=now)
             write_reading(site.home, "alpha", windows, captured_at=at)
-        row = (iso(now), 1800.0, iso(now - 30 * MINUTE), iso(now))
+        row = (stamp(now), 1800.0, stamp(now - 30 * MINUTE), stamp(now))
         columns = "at, wall_sec, started_at, ended_at, lane, effort, picked, ok"
         connection.execute(f"INSERT INTO decisions ({columns}) VALUES (?, ?, ?, ?, 'build', 'high', 'alpha', 1)", row)
         booking = Booking(

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import sqlite3
 import stat
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.server.site import ANSWER, SAY, WAIT_FOR_GO, Site, tree, until
 from bullswarm_core.home import write_json
 from bullswarm_core.labels import set_label
 from bullswarm_core.runs.journal import Journal
+from bullswarm_core.wire import parse_iso, stamp
 
 # reference/runs-and-workflows.md 5, in our words: retryAfter is backAt.
 VERDICT_FIELDS = {
@@ -38,6 +40,19 @@ def test_the_first_command_of_the_readme_answers_from_echo_and_says_so(site: Sit
     assert (said.code, verdict["ok"], verdict["pick"]["pool"]) == (0, True, "echo")
     assert {row["pool"] for row in verdict["excluded"]} == {"claude-code"}
     assert any("no work is done" in note for note in verdict["launchNotes"])
+
+
+def test_every_time_that_a_run_stores_has_the_form_that_sorts_as_text(site: Site) -> None:
+    site.worker("alpha", SAY)
+    assert site.run().code == 0
+    with site.database() as connection:
+        connection.row_factory = sqlite3.Row
+        for table in ("runs", "events", "decisions"):
+            for row in connection.execute(f"SELECT * FROM {table}"):
+                times = {name: row[name] for name in row.keys() if name == "at" or name.endswith("_at")}  # noqa: SIM118
+                assert times
+                for name, moment in times.items():
+                    assert moment == stamp(parse_iso(moment)), (table, name)
 
 
 def test_a_good_run_leaves_its_verdict_files_ids_and_one_line_in_the_decision_log(site: Site) -> None:

@@ -16,7 +16,7 @@ from tests.server.site import SAY, Site
 
 from bullswarm_core.database import open_database
 from bullswarm_core.fast.text import plain
-from bullswarm_core.wire import iso
+from bullswarm_core.wire import stamp
 from bullswarm_server.cli import runs_list
 from bullswarm_server.cli.completion import whole_parser
 from bullswarm_server.cli.context import escaped
@@ -32,7 +32,7 @@ def runs_of(site: Site, goals: Mapping[str, timedelta]) -> dict[str, str]:
     assert isinstance(connection, sqlite3.Connection)
     for goal, ago in goals.items():
         created = site.create()
-        at = iso(datetime.now(UTC) - ago)
+        at = stamp(datetime.now(UTC) - ago)
         connection.execute("UPDATE runs SET goal = ?, created_at = ? WHERE id = ?", (goal, at, created.run_id))
         found[goal] = created.short_id
     connection.commit()

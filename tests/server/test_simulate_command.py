@@ -15,7 +15,7 @@ from bullswarm_core.pools import Window
 from bullswarm_core.quota.history import append_history
 from bullswarm_core.quota.observing import Observation
 from bullswarm_core.simulation import RIVALS, known_policies
-from bullswarm_core.wire import iso
+from bullswarm_core.wire import iso, stamp
 
 DAYS, RATE, LENGTH = 6.0, 0.1, 30
 WEEK = timedelta(days=7)
@@ -54,7 +54,15 @@ class Written:
             connection.execute(
                 "INSERT INTO decisions (at, lane, effort, picked, ok, failure_kind, wall_sec, started_at, ended_at)"
                 " VALUES (?, 'build', 'medium', ?, ?, ?, ?, ?, ?)",
-                (iso(ended), pool, failure is None, failure, (ended - begun).total_seconds(), iso(begun), iso(ended)),
+                (
+                    stamp(ended),
+                    pool,
+                    failure is None,
+                    failure,
+                    (ended - begun).total_seconds(),
+                    stamp(begun),
+                    stamp(ended),
+                ),
             )
 
     def _read(self) -> None:
@@ -152,12 +160,13 @@ def test_damage_is_skipped_and_counted(written: Written) -> None:
         file.write(json.dumps(ahead).encode() + b"\n")
     with written.site.database() as connection:
         connection.execute(
-            "INSERT INTO decisions (at, lane, effort, picked) VALUES (?, 'dance', 'high', 'first')", (iso(written.now),)
+            "INSERT INTO decisions (at, lane, effort, picked) VALUES (?, 'dance', 'high', 'first')",
+            (stamp(written.now),),
         )
         connection.execute(
             "INSERT INTO decisions (at, lane, effort, picked, wall_sec, started_at)"
             " VALUES (?, 'build', 'high', 'first', 9, 'noon')",
-            (iso(written.now),),
+            (stamp(written.now),),
         )
     document = written.site.say("simulate", "--json", "--policy", "pace").document
     assert (document["skippedLines"], document["skippedRows"], document["tasks"]) == (4, 2, 30)
@@ -205,7 +214,7 @@ def test_readings_that_picks_saw_count_where_the_history_is_gone(written: Writte
     with written.site.database() as connection:
         connection.execute(
             "INSERT INTO runs (id, short_id, created_at, kind, root) VALUES ('r', 'r', ?, 'run', 'r')",
-            (iso(written.begins),),
+            (stamp(written.begins),),
         )
         for number, (_, begun, _) in enumerate(written.tasks):
             rows = [
@@ -216,11 +225,11 @@ def test_readings_that_picks_saw_count_where_the_history_is_gone(written: Writte
             rows.append({"pool": "first", "pacingSource": "stale"})
             connection.execute(
                 "INSERT INTO events (run, seq, at, type, version, payload) VALUES ('r', ?, ?, 'attempt.picked', 1, ?)",
-                (number, iso(begun), json.dumps({"decision": {"candidates": rows}})),
+                (number, stamp(begun), json.dumps({"decision": {"candidates": rows}})),
             )
         connection.execute(
             "INSERT INTO events (run, seq, at, type, version, payload) VALUES ('r', 900, ?, 'attempt.picked', 1, ?)",
-            (iso(written.now), json.dumps({"decision": {"candidates": [{"pacingSource": "live"}]}})),
+            (stamp(written.now), json.dumps({"decision": {"candidates": [{"pacingSource": "live"}]}})),
         )
     document = written.site.say("simulate", "--json", "--policy", "pace").document
     assert (document["enough"], document["tasks"], document["skippedRows"]) == (True, 30, 1)

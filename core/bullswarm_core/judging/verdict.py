@@ -26,7 +26,7 @@ from bullswarm_core.judging.limits import Notice
 from bullswarm_core.judging.phrases import counted
 from bullswarm_core.judging.wanted import is_there, missing_words
 from bullswarm_core.values import dataclass
-from bullswarm_core.wire import iso
+from bullswarm_core.wire import whole_second
 
 __all__ = (
     "BackAtSource", "FailureKind", "JudgeInput", "Judgement", "Note", "StopKind", "WorkerClocks", "declared_failure", "judge",
@@ -165,12 +165,12 @@ def _refused(facts: JudgeInput) -> _Finding | None:
     full = measured_return(facts, notice, least_pct=100.0)
     if full is not None:
         return _Finding("quota", f"usage limit: the meter is full and the provider says: {_quoted(notice.line)}"
-                        f" · back at {_clock(full)}", full, "measured")  # fmt: skip
+                        f" · back at {whole_second(full)}", full, "measured")  # fmt: skip
     if facts.exit.reason == "wall":
         return None
     source = notice.reset_source if notice.resets_at else None
     waits = notice.resets_at is not None and notice.resets_at - facts.now > _MOMENT
-    ending = f"back at {_clock(notice.resets_at)}" if waits and notice.resets_at else "try again in a moment"
+    ending = f"back at {whole_second(notice.resets_at)}" if waits and notice.resets_at else "try again in a moment"
     return _Finding("throttle", f"rate limited: {_quoted(notice.line)} · {ending}", notice.resets_at, source)
 
 
@@ -186,7 +186,7 @@ def _spent(facts: JudgeInput, notice: Notice) -> _Finding:
     if back_at is None:
         back_at = measured_return(facts, notice)
         source = "measured" if back_at else None
-    ending = f"back at {_clock(back_at)}" if back_at else "no reset is known; --avoid-pool leaves this pool out"
+    ending = f"back at {whole_second(back_at)}" if back_at else "no reset is known; --avoid-pool leaves this pool out"
     return _Finding("quota", f"usage limit: {_quoted(notice.line)} · {ending}", back_at, source)
 
 
@@ -315,10 +315,6 @@ def _is_usable(facts: JudgeInput) -> bool:
 def _quoted(words: str) -> str:
     line = one_line(words)
     return line if len(line) <= _QUOTED else f"{line[: _QUOTED - 1]}…"
-
-
-def _clock(moment: datetime) -> str:
-    return iso(moment.replace(microsecond=0))
 
 
 def _span(seconds: float) -> str:

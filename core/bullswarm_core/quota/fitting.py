@@ -13,7 +13,7 @@ from bullswarm_core.quota.observing import Observation
 from bullswarm_core.quota.rates import Work, WorkerTime, attempt_work, fitted_rates
 from bullswarm_core.quota.readings import load_reading
 from bullswarm_core.quota.windows import starts_at
-from bullswarm_core.wire import iso, parse_iso
+from bullswarm_core.wire import parse_iso, stamp
 
 
 def fit(
@@ -53,7 +53,7 @@ def _earliest(observations: Sequence[Observation]) -> datetime:
 
 def _finished(connection: sqlite3.Connection, pool_id: str, *, since: datetime) -> list[Work]:
     rows = connection.execute(
-        "SELECT at, started_at, ended_at, wall_sec FROM decisions WHERE picked = ? AND at >= ?", (pool_id, iso(since))
+        "SELECT at, started_at, ended_at, wall_sec FROM decisions WHERE picked = ? AND at >= ?", (pool_id, stamp(since))
     )
     found: list[Work] = []
     for recorded, started, ended, wall in rows:

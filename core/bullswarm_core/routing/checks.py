@@ -15,13 +15,13 @@ from bullswarm_core.routing.decision import (
     Candidate,
     Exclusion,
     ExclusionKind,
-    iso,
 )
 from bullswarm_core.routing.measure import measure
 from bullswarm_core.routing.policies.arrangement import Policy
 from bullswarm_core.routing.request import Request
 from bullswarm_core.routing.text import number
 from bullswarm_core.values import dataclass, replace
+from bullswarm_core.wire import whole_second
 
 LIMIT_NAMES: Mapping[WindowKind, str] = {"5h": "5-hour", "daily": "daily", "weekly": "weekly", "monthly": "monthly"}
 _RETURNING = LIMIT_KINDS | QUARANTINE_KINDS | {"probe", "billing", "filter"}
@@ -215,7 +215,7 @@ def _quarantined(pool: Pool, context: RoutingContext, held: Exclusion | None, *,
     return Exclusion(
         pool.id,
         "quota_quarantine" if entry.kind == "quota" else "auth_quarantine",
-        f"is quarantined until {iso(entry.until)} ({entry.why}); bullswarm pools resume {pool.id} ends it now",
+        f"is quarantined until {whole_second(entry.until)} ({entry.why}); bullswarm pools resume {pool.id} ends it now",
         until=entry.until,
         pool_label=pool.label,
     )
@@ -226,7 +226,7 @@ def _outlasts(moment: datetime | None, window: Window) -> bool:
 
 
 def _spent(pool: Pool, window: Window) -> Exclusion:
-    until = f"until {iso(window.resets_at)}" if window.resets_at else "with no known reset"
+    until = f"until {whole_second(window.resets_at)}" if window.resets_at else "with no known reset"
     return Exclusion(
         pool.id,
         _SPENT_KINDS[window.kind],
@@ -243,7 +243,7 @@ def _draining(row: Candidate) -> Exclusion:
     return Exclusion(
         row.pool,
         "draining",
-        f"nearly spent (forecast {number(row.forecast_pacing_pct or 0.0)}%) until {iso(row.pacing_resets_at)}",
+        f"nearly spent (forecast {number(row.forecast_pacing_pct or 0.0)}%) until {whole_second(row.pacing_resets_at)}",
         window=row.pacing_window,
         until=row.pacing_resets_at,
         numbers={name: value for name, value in numbers.items() if value is not None},

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, Literal
 
 from bullswarm_core.pools import Rung, WindowKind, WindowSource
 from bullswarm_core.values import dataclass, field, fields
-from bullswarm_core.wire import camel
+from bullswarm_core.wire import camel, whole_second
 
 ExclusionKind = Literal[
     "disabled", "unavailable", "caller", "filter", "lane", "capability", "tier", "model", "probe",
@@ -28,13 +28,6 @@ QUARANTINE_KINDS: frozenset[ExclusionKind] = frozenset({"quota_quarantine", "aut
 """Left out because a task failed there a while ago; only a policy that honours quarantines has them."""
 
 
-def iso(moment: datetime | None) -> str | None:
-    """A time as ISO-8601 UTC with ``Z``, to the second; None stays None."""
-    if moment is None:
-        return None
-    return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
-
-
 def to_document(value: Any) -> dict[str, Any]:
     """A flat dataclass of plain values as a camelCase JSON object."""
     return {camel(item.name): _plain(getattr(value, item.name)) for item in fields(value)}
@@ -42,7 +35,7 @@ def to_document(value: Any) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
-        return iso(value)
+        return whole_second(value)
     if isinstance(value, Mapping):
         return {camel(str(key)): _plain(content) for key, content in value.items()}
     if isinstance(value, tuple):
@@ -204,7 +197,7 @@ class Decision:
             "reasoning": rung.reasoning if rung else None,
             "reason": self.reason,
             "failureKind": self.failure_kind,
-            "backAt": iso(self.back_at),
+            "backAt": whole_second(self.back_at),
             "forecast": dict(self.forecast),
             "candidates": [row.to_json() for row in self.candidates],
             "excluded": [entry.to_json() for entry in self.excluded],

@@ -20,11 +20,12 @@ from bullswarm_core.quota.windows import (
 )
 from bullswarm_core.routing.billing import billing_held
 from bullswarm_core.routing.context import RoutingContext
-from bullswarm_core.routing.decision import Candidate, iso
+from bullswarm_core.routing.decision import Candidate
 from bullswarm_core.routing.forecast import load_of, remaining_minutes
 from bullswarm_core.routing.measure import measure
 from bullswarm_core.routing.quarantine import Quarantine
 from bullswarm_core.values import dataclass
+from bullswarm_core.wire import whole_second
 
 PoolState = Literal[
     "ready", "disabled", "unavailable", "billing-gated", "quarantined", "near-5h-limit", "burst-gated", "expiring-soon"
@@ -88,7 +89,7 @@ class PoolOverview:
             "inflight": _load_document(pool.inflight, self.now),
             "fiveHourUsedPct": row.five_hour_used_pct,
             "fiveHourElapsedPct": row.five_hour_elapsed_pct,
-            "fiveHourResetsAt": iso(row.five_hour_resets_at),
+            "fiveHourResetsAt": whole_second(row.five_hour_resets_at),
             "dailyUsedPct": row.daily_used_pct,
             "dailyElapsedPct": row.daily_elapsed_pct,
             "pacingWindow": row.pacing_window,
@@ -96,7 +97,7 @@ class PoolOverview:
             "pacingUsedPct": row.pacing_used_pct,
             "pacingElapsedPct": row.pacing_elapsed_pct,
             "pacingLeftPct": row.pacing_left_pct,
-            "paceResetsAt": iso(row.pacing_resets_at),
+            "paceResetsAt": whole_second(row.pacing_resets_at),
             "paceResetsInMinutes": row.pace_resets_in_minutes,
             "resetSource": _reset_source(self.pacing),
             "projectedFiveHourPct": row.projected_five_hour_pct,
@@ -112,12 +113,12 @@ class PoolOverview:
             "urgencyState": row.urgency_state,
             "nearFiveHourLimit": row.near_five_hour_limit,
             "spentWindow": self.spent.kind if self.spent else None,
-            "backAt": iso(self.back_at),
+            "backAt": whole_second(self.back_at),
             "quarantine": _quarantine_document(self.quarantine),
             "meterSnapshot": _snapshot(pool.windows, self.now),
             "meterReadBy": pool.meter_read_by,
             "meterError": pool.meter_error,
-            "meterHoldUntil": iso(pool.meter_hold_until),
+            "meterHoldUntil": whole_second(pool.meter_hold_until),
         }
 
 
@@ -151,7 +152,7 @@ def _model_limits(current: Readings) -> tuple[Window, ...]:
 def _quarantine_document(quarantine: Quarantine | None) -> dict[str, Any] | None:
     if quarantine is None:
         return None
-    return {"kind": quarantine.kind, "until": iso(quarantine.until), "why": quarantine.why}
+    return {"kind": quarantine.kind, "until": whole_second(quarantine.until), "why": quarantine.why}
 
 
 def _state(pool: Pool, row: Candidate, used_up: Window | None, quarantine: Quarantine | None) -> PoolState:
@@ -193,7 +194,7 @@ def _load_document(inflight: tuple[Inflight, ...], now: datetime) -> dict[str, A
                 "id": record.id,
                 "lane": record.lane,
                 "effort": record.effort,
-                "startedAt": iso(record.started_at),
+                "startedAt": whole_second(record.started_at),
                 "elapsedMinutes": round(age, 1),
                 "expectedMinutes": record.expected_minutes,
                 "remainingMinutes": remaining_minutes(record, now),
@@ -231,12 +232,12 @@ def _snapshot(windows: tuple[Window, ...], now: datetime) -> dict[str, Any] | No
         return None
     captured = [window.captured_at for window in windows if window.captured_at is not None]
     return {
-        "capturedAt": iso(max(captured, default=None)),
+        "capturedAt": whole_second(max(captured, default=None)),
         "windows": [
             {
                 "kind": window.kind,
                 "usedPct": window.used_pct,
-                "resetsAt": iso(window.resets_at),
+                "resetsAt": whole_second(window.resets_at),
                 "lengthSec": window.length.total_seconds() if window.length else None,
                 "scope": window.scope,
                 "source": window.source,

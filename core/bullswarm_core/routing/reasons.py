@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from bullswarm_core.pools import WindowKind
 from bullswarm_core.routing.checks import LIMIT_NAMES, Judged
 from bullswarm_core.routing.context import RoutingContext
-from bullswarm_core.routing.decision import QUARANTINE_KINDS, Candidate, Decision, Exclusion, iso
+from bullswarm_core.routing.decision import QUARANTINE_KINDS, Candidate, Decision, Exclusion
 from bullswarm_core.routing.measure import left_fraction
 from bullswarm_core.routing.parts import Segment, joined, listed, pool, render, text, told
 from bullswarm_core.routing.policies.arrangement import Arrangement
 from bullswarm_core.routing.request import Request
 from bullswarm_core.routing.text import duration, number
 from bullswarm_core.values import replace
+from bullswarm_core.wire import whole_second
 
 DEFAULT_PIN_REASON = "--worker-pool"
 _WINDOW_NOUNS = {"5h": "5h", "daily": "its day", "weekly": "week", "monthly": "month"}
@@ -250,7 +251,9 @@ def _probes(excluded: Sequence[Exclusion]) -> list[Segment]:
 
 def _quarantined(excluded: Sequence[Exclusion]) -> list[Segment]:
     items = [
-        text(pool(entry.pool), f" until {iso(entry.until)}") for entry in excluded if entry.kind in QUARANTINE_KINDS
+        text(pool(entry.pool), f" until {whole_second(entry.until)}")
+        for entry in excluded
+        if entry.kind in QUARANTINE_KINDS
     ]
     return [text("quarantined: ") + listed(items)] if items else []
 

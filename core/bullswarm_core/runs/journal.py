@@ -15,7 +15,7 @@ from bullswarm_core.runs.events import Event, Payload, RunCreated, RunFinished, 
 from bullswarm_core.runs.ids import new_short_id
 from bullswarm_core.runs.state import RunState, apply, fold
 from bullswarm_core.values import dataclass, replace
-from bullswarm_core.wire import iso, parse_iso
+from bullswarm_core.wire import parse_iso, stamp
 
 LAST = "last"
 # A request that is sent again comes within minutes; the same words a week later mean new work.
@@ -82,7 +82,7 @@ class Journal:
                         (
                             created.run_id,
                             created.short_id,
-                            iso(at),
+                            stamp(at),
                             created.cwd,
                             created.goal,
                             created.caller,
@@ -100,7 +100,7 @@ class Journal:
     def of_key(self, key: str, *, now: datetime) -> str | None:
         """Return the run that was started under an idempotency key within the last 24 hours, or None."""
         row = self._connection.execute(
-            "SELECT id FROM runs WHERE idempotency_key = ? AND created_at > ?", (key, iso(now - KEY_LIFE))
+            "SELECT id FROM runs WHERE idempotency_key = ? AND created_at > ?", (key, stamp(now - KEY_LIFE))
         ).fetchone()
         return str(row[0]) if row else None
 
@@ -224,7 +224,7 @@ class Journal:
             " AND json_extract(picked.payload, '$.tree') = ? AND json_extract(picked.payload, '$.lane') != 'analyze'"
             " AND picked.at >= ? AND (runs.finished_at IS NULL OR runs.finished_at >= ? AND EXISTS"
             " (SELECT 1 FROM events WHERE run = picked.run AND type = 'attempt.launched')) LIMIT 1",
-            (run_id, tree, iso(since - MAX_AGE), iso(since)),
+            (run_id, tree, stamp(since - MAX_AGE), stamp(since)),
         ).fetchone()
         return row is not None
 
@@ -243,7 +243,7 @@ class Journal:
             self._insert(run_id, payload, at)
             if isinstance(payload, RunFinished):
                 self._connection.execute(
-                    "UPDATE runs SET state = ?, finished_at = ? WHERE id = ?", (payload.outcome, iso(at), run_id)
+                    "UPDATE runs SET state = ?, finished_at = ? WHERE id = ?", (payload.outcome, stamp(at), run_id)
                 )
             elif isinstance(payload, RunReopened):
                 self._connection.execute("UPDATE runs SET state = NULL, finished_at = NULL WHERE id = ?", (run_id,))
@@ -253,7 +253,7 @@ class Journal:
         self._connection.execute(
             "INSERT INTO events (run, seq, at, type, version, payload)"
             " SELECT ?, coalesce(max(seq), 0) + 1, ?, ?, ?, ? FROM events WHERE run = ?",
-            (run_id, iso(at), kind, version, json.dumps(document, ensure_ascii=False), run_id),
+            (run_id, stamp(at), kind, version, json.dumps(document, ensure_ascii=False), run_id),
         )
 
     def _event(self, run_id: str, seq: int, at: str, kind: str, version: int, payload: str) -> Event:

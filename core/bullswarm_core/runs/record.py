@@ -7,7 +7,7 @@ import sqlite3
 from datetime import datetime
 
 from bullswarm_core.runs.events import AttemptFinished, AttemptPicked, RunCreated
-from bullswarm_core.wire import iso
+from bullswarm_core.wire import parse_iso, stamp
 
 _COLUMNS = (
     "at, run, step, attempt, kind, lane, effort, picked, model, ok, failure_kind, stalled, wall_sec, started_at, ended_at,"
@@ -35,7 +35,7 @@ def record_decision(
     connection.execute(
         f"INSERT INTO decisions ({_COLUMNS}) VALUES ({', '.join('?' * len(_COLUMNS.split(',')))})",
         (
-            iso(at),
+            stamp(at),
             created.run_id,
             picked.step,
             f"{picked.step}-{picked.ordinal}",
@@ -48,9 +48,13 @@ def record_decision(
             finished.failure_kind,
             int(bool(meta.get("stalled"))),
             meta.get("wallSec"),
-            meta.get("startedAt"),
-            meta.get("endedAt"),
+            _column(meta.get("startedAt")),
+            _column(meta.get("endedAt")),
             picked.reason,
             json.dumps(payload, ensure_ascii=False),
         ),
     )
+
+
+def _column(told: str | None) -> str | None:
+    return None if told is None else stamp(parse_iso(told))

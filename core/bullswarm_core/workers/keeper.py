@@ -24,10 +24,11 @@ import signal  # noqa: E402
 from datetime import UTC, datetime  # noqa: E402
 
 from bullswarm_core.values import replace  # noqa: E402
+from bullswarm_core.wire import stamp  # noqa: E402
 from bullswarm_core.workers import confinement, identity, keeper_tree  # noqa: E402
 from bullswarm_core.workers.facts import ExitFacts  # noqa: E402
 from bullswarm_core.workers.keeper_capture import BoundedCapture  # noqa: E402
-from bullswarm_core.workers.keeper_exit import STDERR_TAIL_BYTES, ExitFile, ExitRecord, stamp  # noqa: E402
+from bullswarm_core.workers.keeper_exit import STDERR_TAIL_BYTES, ExitFile, ExitRecord  # noqa: E402
 from bullswarm_core.workers.keeper_loop import Ended, Interrupts, Supervision, stop_request  # noqa: E402
 from bullswarm_core.workers.keeper_spec import KeeperSpec, write_atomic  # noqa: E402
 from bullswarm_core.workers.keeper_start import Started, StartError, start_worker  # noqa: E402

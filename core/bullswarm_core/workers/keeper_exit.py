@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, get_args
 
 from bullswarm_core.values import dataclass, fields
-from bullswarm_core.wire import camel
+from bullswarm_core.wire import camel, stamp
 from bullswarm_core.workers.facts import EndReason, ExitFacts
 from bullswarm_core.workers.identity import ProcessIdentity
 
@@ -92,8 +92,3 @@ def facts_from_json(value: Mapping[str, Any]) -> ExitFacts | None:
         return ExitFacts(**found)
     except (TypeError, ValueError):
         return None
-
-
-def stamp(moment: datetime) -> str:
-    """Write a moment as ISO-8601 UTC with Z and milliseconds."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bullswarm_core.errors import BullswarmError
-from bullswarm_core.routing.decision import iso
 from bullswarm_core.routing.overview import PoolOverview
+from bullswarm_core.wire import whole_second
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.pools import Look, shown_lines
 from bullswarm_server.cli.screen import draw_frame, own_screen, wake_ups
@@ -38,8 +38,8 @@ def _append(seen: Look, look: LookNow, *, seconds: float, context: CommandContex
         while True:
             changed = [row for row in seen.rows if known.get(row.pool.id) != essence(row)]
             gone = known.keys() - {row.pool.id for row in seen.rows}
-            context.print(*(f"{iso(seen.now)} {line}" for line in pool_lines(changed)))
-            context.print(*(f"{iso(seen.now)} {one_line(pool_id)} is gone" for pool_id in sorted(gone)))
+            context.print(*(f"{whole_second(seen.now)} {line}" for line in pool_lines(changed)))
+            context.print(*(f"{whole_second(seen.now)} {one_line(pool_id)} is gone" for pool_id in sorted(gone)))
             context.out.flush()
             known = {row.pool.id: essence(row) for row in seen.rows}
             wait(seconds)

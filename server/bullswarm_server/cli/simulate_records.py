@@ -23,7 +23,7 @@ from bullswarm_core.settings import Settings
 from bullswarm_core.simulation.recorded import RecordedPool
 from bullswarm_core.simulation.recorded_tasks import RecordedAttempt
 from bullswarm_core.values import dataclass
-from bullswarm_core.wire import iso, parse_iso
+from bullswarm_core.wire import parse_iso, stamp
 
 if TYPE_CHECKING:
     from bullswarm_core.connector import PoolProfile
@@ -117,8 +117,8 @@ def _from_database(
 def _read_attempts(connection: sqlite3.Connection, found: _Database, *, since: datetime, until: datetime) -> None:
     rows = connection.execute(
         "SELECT id, at, run, step, lane, effort, picked, failure_kind, stalled, wall_sec, started_at, ended_at"
-        " FROM decisions WHERE at >= ? AND at < ? ORDER BY id",
-        _seconds_around(since, until),
+        " FROM decisions WHERE at >= ? AND at <= ? ORDER BY id",
+        (stamp(since), stamp(until)),
     )
     for row in rows:
         try:
@@ -160,20 +160,12 @@ def _attempt(
     )
 
 
-def _seconds_around(since: datetime, until: datetime) -> tuple[str, str]:
-    """The bounds as stored times compare with them: as text, where 10:00:00Z stands after 10:00:00.500Z. So whole seconds, and
-    the one before the first.
-    """
-    second = timedelta(seconds=1)
-    return iso(since.replace(microsecond=0) - second), iso(until.replace(microsecond=0) + second)
-
-
 def _read_picks(connection: sqlite3.Connection, found: _Database, *, since: datetime, until: datetime) -> None:
     """Add the readings that picks saw: a pick writes down the numbers of every pool that it compared."""
     rows = connection.execute(
         "SELECT at, json_extract(payload, '$.decision.candidates') FROM events"
-        " WHERE type = 'attempt.picked' AND at >= ? AND at < ? AND json_valid(payload) ORDER BY at DESC LIMIT ?",
-        (*_seconds_around(since, until), MOST_PICKS),
+        " WHERE type = 'attempt.picked' AND at >= ? AND at <= ? AND json_valid(payload) ORDER BY at DESC LIMIT ?",
+        (stamp(since), stamp(until), MOST_PICKS),
     )
     for at, candidates in rows:
         try:

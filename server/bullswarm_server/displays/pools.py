@@ -8,9 +8,9 @@ from datetime import datetime
 from bullswarm_core.pools import EFFORTS, Rate, Window
 from bullswarm_core.quota.windows import CLOCK_TOLERANCE, MINUTE, spent
 from bullswarm_core.routing.billing import grant_command
-from bullswarm_core.routing.decision import iso
 from bullswarm_core.routing.overview import PoolOverview
 from bullswarm_core.routing.text import duration, number
+from bullswarm_core.wire import whole_second
 from bullswarm_server.displays.text import Style, one_line
 
 UNDER_WAY = "being read"
@@ -185,7 +185,7 @@ def _state(item: PoolOverview, style: Style) -> str:
     if item.state == "quarantined" and item.quarantine is not None:
         spent_too = f" BURST-GATED{_limit(item)}" if item.spent is not None else ""
         why = one_line(item.quarantine.why)
-        return style.bad(f"QUARANTINED until {iso(item.quarantine.until)} ({why}){spent_too}")
+        return style.bad(f"QUARANTINED until {whole_second(item.quarantine.until)} ({why}){spent_too}")
     if item.state == "burst-gated":
         return style.bad(f"BURST-GATED{_limit(item)}")
     words = ["NEAR-5H-LIMIT"] if item.row.near_window == "5h" else []

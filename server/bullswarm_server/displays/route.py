@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bullswarm_core.routing import Candidate, Decision, render
-from bullswarm_core.routing.decision import iso
 from bullswarm_core.routing.reasons import surplus
 from bullswarm_core.routing.text import number
+from bullswarm_core.wire import whole_second
 from bullswarm_server.displays.text import Style, one_line
 
 _PLAIN = Style(colour=False)
@@ -41,7 +41,7 @@ def decision_lines(decision: Decision, *, style: Style = _PLAIN) -> list[str]:
     """The whole decision: pick, return time, forecast, candidates in preference order, pools left out."""
     lines = [pick_line(decision, style=style)]
     if decision.back_at is not None:
-        lines.append(f"back at {iso(decision.back_at)}")
+        lines.append(f"back at {whole_second(decision.back_at)}")
     forecast = forecast_line(decision)
     if forecast:
         lines.append(forecast)

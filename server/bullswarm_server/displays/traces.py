@@ -9,8 +9,8 @@ from typing import Any
 from bullswarm_core.pools import WINDOW_KINDS, Window, WindowKind
 from bullswarm_core.quota.observing import Observation
 from bullswarm_core.quota.windows import CLOCK_TOLERANCE, elapsed_pct, is_unanchored, starts_at
-from bullswarm_core.routing.decision import iso
 from bullswarm_core.values import dataclass
+from bullswarm_core.wire import whole_second
 
 SAME_RESET = timedelta(minutes=2)
 """Some providers make the reset up anew at every reading, some seconds beside the last one."""
@@ -101,11 +101,11 @@ def trace_document(trace: Trace) -> dict[str, Any]:
         "window": trace.kind,
         "windows": [
             {
-                "opensAt": iso(span.opens),
-                "resetsAt": iso(span.resets),
+                "opensAt": whole_second(span.opens),
+                "resetsAt": whole_second(span.resets),
                 "readings": [
                     {
-                        "at": iso(point.at),
+                        "at": whole_second(point.at),
                         "usedPct": point.used,
                         "elapsedPct": point.elapsed,
                         "readBy": point.read_by or None,

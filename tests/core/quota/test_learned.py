@@ -17,7 +17,7 @@ from bullswarm_core.quota.history import append_history
 from bullswarm_core.quota.learned import learned_rates
 from bullswarm_core.quota.observing import Observation
 from bullswarm_core.quota.readings import write_reading
-from bullswarm_core.wire import iso
+from bullswarm_core.wire import stamp
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 RESET = NOW + timedelta(hours=3)
@@ -41,9 +41,9 @@ class Machine:
 
     def worked(self, begin: float, end: float, *, pool: str = "codex", **more: Any) -> None:
         row = {
-            "at": iso(at(end)),
-            "started_at": iso(at(begin)),
-            "ended_at": iso(at(end)),
+            "at": stamp(at(end)),
+            "started_at": stamp(at(begin)),
+            "ended_at": stamp(at(end)),
             "wall_sec": (end - begin) * 60,
         }
         row |= {"picked": pool, **more}

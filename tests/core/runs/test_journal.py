@@ -11,7 +11,14 @@ import pytest
 from bullswarm_core.database import open_database, transaction
 from bullswarm_core.errors import StateError, UnknownNameError
 from bullswarm_core.home import Home
-from bullswarm_core.runs.events import KernelStarted, RunCreated, RunFinished, StopRequested
+from bullswarm_core.runs.events import (
+    AttemptLaunched,
+    AttemptPicked,
+    KernelStarted,
+    RunCreated,
+    RunFinished,
+    StopRequested,
+)
 from bullswarm_core.runs.ids import SHORT_ID_LENGTH, new_run_id, new_short_id
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.state import fold
@@ -54,6 +61,24 @@ def test_finishing_shows_in_the_list(connection: sqlite3.Connection) -> None:
     assert [(row.run_id, row.outcome) for row in journal.rows()] == [("wf-b", None), ("wf-a", "completed")]
     assert [row.run_id for row in journal.rows(unfinished_only=True)] == ["wf-b"]
     assert [row.run_id for row in journal.rows(limit=1)] == ["wf-b"]
+
+
+def test_the_newer_of_two_runs_of_one_second_is_the_newest(connection: sqlite3.Connection) -> None:
+    journal = Journal(connection)
+    journal.create(created("wf-b"), at=NOW)
+    journal.create(created("wf-a"), at=NOW + timedelta(milliseconds=120))
+    assert [row.run_id for row in journal.rows()] == ["wf-a", "wf-b"]
+    assert journal.find("last") == "wf-a"
+
+
+def test_a_run_that_ended_before_wrote_nothing_since(connection: sqlite3.Connection) -> None:
+    journal = Journal(connection)
+    journal.create(created("wf-a"), at=NOW - timedelta(minutes=2))
+    picked = AttemptPicked("run", 1, "p", "p", None, None, "build", "low", "", {}, booking=1, tree="/t")
+    journal.append("wf-a", [picked, AttemptLaunched("run", 1, {}, {})], at=NOW - timedelta(minutes=1))
+    journal.append("wf-a", [RunFinished("completed", {})], at=NOW)
+    assert journal.others_wrote("/t", run_id="wf-b", since=NOW)
+    assert not journal.others_wrote("/t", run_id="wf-b", since=NOW + timedelta(milliseconds=120))
 
 
 def test_an_unknown_event_is_kept_and_skipped(connection: sqlite3.Connection) -> None:
