@@ -175,7 +175,17 @@ def test_pools_label_names_a_pool(ask: Ask) -> None:
     assert line_of(ask(), "cx")
 
 
-@pytest.mark.parametrize("word", ["resum", "codex"])
-def test_a_word_that_pools_does_not_take_is_told_with_those_that_it_does(ask: Ask, word: str) -> None:
-    with pytest.raises(UsageError, match=f'takes no word "{word}".*label, history and resume'):
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("resum", "did you mean resume[?] "),
+        ("lable", "did you mean label[?] "),
+        ("hsitory", "did you mean history[?] "),
+        ("codex", ""),
+    ],
+)
+def test_a_word_that_pools_does_not_take_is_told_with_those_that_it_does(ask: Ask, word: str, meant: str) -> None:
+    with pytest.raises(
+        UsageError, match=f'takes no word "{word}" · {meant}bullswarm pools alone.*label, history and resume'
+    ):
         ask(word, "codex")

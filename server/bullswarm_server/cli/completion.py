@@ -99,11 +99,11 @@ def pool_names(context: CommandContext) -> list[str]:
 
 def _add_verbs_of_pools(parser: argparse.ArgumentParser) -> None:
     """Declare what `pools` finds out by itself, so that the shells know of it."""
-    from bullswarm_server.cli import label, pools_history, pools_resume
+    from bullswarm_server.cli import pools
 
     verbs: Any = parser.add_subparsers(metavar="VERB")
-    for name, module in (("label", label), ("history", pools_history), ("resume", pools_resume)):
-        own = module._parser()
+    for name in pools.VERBS:
+        own = pools.module_of(name)._parser()
         verbs.add_parser(name, help=own.description)
         verbs.choices[name] = own
 

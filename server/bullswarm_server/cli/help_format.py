@@ -34,12 +34,17 @@ def _columns() -> int:
 
 def unknown_verb(verb: str, known: Iterable[str]) -> str:
     """Say that there is no such verb, and which one may be meant, up to where the way out is told."""
-    from difflib import get_close_matches
-
     from bullswarm_core.fast.text import one_line
 
-    near = get_close_matches(verb, list(known), n=1)
-    return f'unknown verb "{one_line(verb)}" · ' + (f"did you mean {near[0]}? " if near else "")
+    return f'unknown verb "{one_line(verb)}" · {meant(verb, known)}'
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """Ask whether the nearest of the ``known`` words was meant, with a blank behind it; empty when none is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(known), n=1)
+    return f"did you mean {near[0]}? " if near else ""
 
 
 class Parser(argparse.ArgumentParser):

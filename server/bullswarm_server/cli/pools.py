@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from bullswarm_providers.registry import Registry
 
 SCHEMA_VERSION = "bullswarm.pools.v1"
+# The verbs below `pools`, by their modules: found without a parser, which `pools` alone doesn't need.
+VERBS = {"label": "label", "history": "pools_history", "resume": "pools_resume"}
 WATCH_SEC, MIN_WATCH_SEC, MAX_WATCH_SEC = 5.0, 0.2, 86400.0
 
 
@@ -61,18 +63,9 @@ class Look:
 
 def run(arguments: list[str], context: CommandContext) -> int:
     """Print one line per pool, or one JSON document; what changes is the readings, where they are old."""
-    if arguments[:1] == ["label"]:
-        from bullswarm_server.cli import label
-
-        return label.run(arguments[1:], context)
-    if arguments[:1] == ["history"]:
-        from bullswarm_server.cli import pools_history
-
-        return pools_history.run(arguments[1:], context)
-    if arguments[:1] == ["resume"]:
-        from bullswarm_server.cli import pools_resume
-
-        return pools_resume.run(arguments[1:], context)
+    if arguments and arguments[0] in VERBS:
+        code: int = module_of(arguments[0]).run(arguments[1:], context)
+        return code
     options = _options(arguments)
     if options.watch is not None:
         from bullswarm_server.cli.pools_watch import follow
@@ -85,6 +78,13 @@ def run(arguments: list[str], context: CommandContext) -> int:
     context.print(*shown_lines(seen.rows, context))
     _note_problems(seen, context)
     return 0
+
+
+def module_of(verb: str) -> Any:
+    """Return the module of a verb below `pools`."""
+    from importlib import import_module
+
+    return import_module(f"bullswarm_server.cli.{VERBS[verb]}")
 
 
 def look(options: Options, context: CommandContext) -> Look:
@@ -191,9 +191,12 @@ def _options(arguments: list[str]) -> Options:
     if not arguments:
         return Options()
     if not arguments[0].startswith("-"):
+        from bullswarm_server.cli.help_format import meant
+
         raise UsageError(
             f'pools takes no word "{arguments[0]}"',
-            hint="bullswarm pools alone shows every pool; label, history and resume take one: bullswarm pools history POOL",
+            hint=f"{meant(arguments[0], VERBS)}bullswarm pools alone shows every pool; label, history and resume take one:"
+            " bullswarm pools history POOL",
         )
     found = _parser().parse_args(arguments)
     if found.json and found.watch is not None:
@@ -203,6 +206,7 @@ def _options(arguments: list[str]) -> Options:
 
 def _parser() -> ArgumentParser:
     from bullswarm_server.cli.help_format import Parser
+    from bullswarm_server.cli.meter_argument import add_meter_argument
 
     parser = Parser(
         prog="bullswarm pools",
@@ -226,13 +230,7 @@ def _parser() -> ArgumentParser:
         metavar="SECONDS",
         help=f"follow, with a look every SECONDS (default {WATCH_SEC:.0f}), to Ctrl-C",
     )
-    parser.add_argument(
-        "--meter",
-        action="append",
-        default=[],
-        metavar="POOL:WINDOW=USED[@RESET]",
-        help="suppose a reading, such as codex:weekly=33%%@+2d (repeatable)",
-    )
+    add_meter_argument(parser)
     return parser
 
 

@@ -10,6 +10,7 @@ from bullswarm_server.asked import Asked
 from bullswarm_server.cli.asking import asking
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
+from bullswarm_server.cli.meter_argument import add_meter_argument
 from bullswarm_server.cli.task_arguments import add_task_arguments
 from bullswarm_server.displays.route import decision_lines
 from bullswarm_server.displays.text import Style
@@ -39,17 +40,6 @@ def document(asked: Asked, decision: Decision) -> dict[str, Any]:
         "caller": asked.origin.caller_pool,
         **decision.to_json(),
     }
-
-
-def add_meter_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--meter`` on ``parser``."""
-    parser.add_argument(
-        "--meter",
-        action="append",
-        default=[],
-        metavar="POOL:WINDOW=USED[@RESET]",
-        help="suppose a reading, such as codex:weekly=33%%@+2d (repeatable)",
-    )
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -17,7 +17,7 @@ from bullswarm_server.asked import Asked
 from bullswarm_server.cli.asking import asking
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
-from bullswarm_server.cli.route import add_meter_argument
+from bullswarm_server.cli.meter_argument import add_meter_argument
 from bullswarm_server.cli.task_arguments import add_task_arguments, answer_schema, seconds
 from bullswarm_server.displays.route import forecast_line, pick_line
 from bullswarm_server.displays.text import Style
