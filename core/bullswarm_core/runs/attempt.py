@@ -11,8 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from bullswarm_core import ledger
 from bullswarm_core.connector import PoolProfile
@@ -23,17 +22,18 @@ from bullswarm_core.judging.channel import with_channel
 from bullswarm_core.judging.facts import StopKind
 from bullswarm_core.judging.limits import Notice, early_stop
 from bullswarm_core.judging.verdict import Judgement
-from bullswarm_core.pools import Effort, Lane
 from bullswarm_core.program.model import Step
+from bullswarm_core.runs.aside import Aside, Result
 from bullswarm_core.runs.closing import Closing, one_more_round
 from bullswarm_core.runs.conclude import Conclusion, Ended, conclude, notice_reader
 from bullswarm_core.runs.events import AttemptFinished, AttemptLaunched, AttemptPicked, AttemptTakenOver
 from bullswarm_core.runs.folder import AttemptFiles, RunFolder
 from bullswarm_core.runs.isolation import Apart
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.pick import conflict_text, second_writer
 from bullswarm_core.runs.prepare import Preparation, prepare
 from bullswarm_core.runs.produced import earlier_attempts
+from bullswarm_core.runs.quarantining import note_quarantine
+from bullswarm_core.runs.rebooking import book_again
 from bullswarm_core.runs.record import record_decision
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.state import AttemptState, RunState
@@ -52,9 +52,15 @@ from bullswarm_core.workers.streams import StreamReader
 # Of all that a poll of a quiet worker does, asking the system for its keeper takes the longest (34 of 58 microseconds).
 _SIGN_OF_LIFE_SEC = 1.0
 
+# Ends a worker's turn to be the first of its CLI that starts.
+EndTurn = Callable[[], None]
+
 
 class LiveAttempt:
-    """Follows one booked attempt to its end; ``ended`` turns True once its process is gone."""
+    """Follows one booked attempt to its end; ``ended`` turns True once its process is gone.
+
+    Nothing here waits: what may take long is done aside, and `poll` and `finish` go on once it is; ``wake`` is called then.
+    """
 
     def __init__(
         self,
@@ -64,9 +70,12 @@ class LiveAttempt:
         state: RunState,
         picked: AttemptPicked,
         folder: RunFolder,
+        *,
+        wake: Callable[[], object],
     ) -> None:
         self.picked = picked
         self.ended = False
+        self._wake = wake
         self._services = services
         self._journal = journal
         self._connection = connection
@@ -83,20 +92,31 @@ class LiveAttempt:
         self._asked_to_stop = False
         self._next_sign_of_life = 0.0
         self._launch: dict[str, Any] = {}
-        self._end_turn: Callable[[], None] | None = None
+        self._end_turn: EndTurn | None = None
         self._follower: Follower | None = None
         self._reader: StreamReader | None = None
         self._stderr = StderrWatch(self._files.stderr, None)
         self._closing: Closing | None = None
+        self._preparing: Aside[tuple[Preparation, EndTurn]] | None = None
+        self._concluding: Aside[Conclusion] | None = None
+        self._settling: Aside[Conclusion] | None = None
+
+    @property
+    def is_preparing(self) -> bool:
+        """Whether its worker is still to be launched."""
+        return self._preparing is not None
 
     def start(self) -> None:
+        """Prepare the launch; `poll` carries it out."""
+        self._preparing = self._aside(self._prepare, "start")
+
+    def _launch_prepared(self, preparing: Aside[tuple[Preparation, EndTurn]]) -> None:
         """Launch the CLI under its keeper. A launch that fails ends the attempt as one that never started."""
         try:
-            prepared = self._prepare()
+            prepared, self._end_turn = preparing.result()
             self._launch = prepared.launch_document()
             # A kernel that dies while it starts the keeper leaves the next one this much to know the worker by.
             write_json(self._files.launch, self._launch)
-            self._end_turn = take_turn(self._services.home, self.picked.pool, prepared.plan.first_start)
             keeper = start_keeper(
                 prepared.spec, prepared.plan.environment, spec_file=self._files.spec, log_file=self._files.keeper_log
             )
@@ -129,7 +149,8 @@ class LiveAttempt:
         """
         record = read_keeper(self._files.keeper)
         if record is None and attempt.launched is None:
-            self._book_again()
+            with transaction(self._connection):
+                book_again(self._services, self._connection, self._created, self.picked, self._task, self._files)
             self.start()
             return
         ledger.set_kernel(self._connection, self.picked.booking, current())
@@ -159,6 +180,12 @@ class LiveAttempt:
         """Read what the worker has written since and see whether it has ended; True when anything was there to read."""
         if self.ended:
             return False
+        if self._preparing is not None:
+            if not self._preparing.done:
+                return False
+            preparing, self._preparing = self._preparing, None
+            self._launch_prepared(preparing)
+            return True
         moved = self._read_stream()
         if moved:
             self._leave_turn()
@@ -198,12 +225,34 @@ class LiveAttempt:
         if self._closing is None:
             self._read_stream()
             self._closing = self._close()
-        conclusion = self._closing.poll(lambda: conclude(self._end(stop)), stop=stop if self._asked_to_stop else None)
+        conclusion = self._closing.poll(lambda: self._concluded(stop), stop=stop if self._asked_to_stop else None)
+        if conclusion is not None and self._apart is not None:
+            conclusion = self._settled(self._apart, conclusion)
         if conclusion is None:
             return False
         self._record(conclusion)
         self._closing.recorded()
         return True
+
+    def _concluded(self, stop: StopKind) -> Conclusion | None:
+        """Return what the worker left behind as it is judged; None while it is looked at."""
+        if self._concluding is None:
+            ended = self._end(stop)
+            self._concluding = self._aside(lambda own: conclude(replace(ended, connection=own)), "conclusion")
+        if not self._concluding.done:
+            return None
+        conclusion, self._concluding = self._concluding.result(), None
+        note_quarantine(self._services, self._connection, self.picked.pool, conclusion.judgement, conclusion.notice)
+        return conclusion
+
+    def _settled(self, apart: Apart, conclusion: Conclusion) -> Conclusion | None:
+        """Return the conclusion with what became of the worktree; None while it is merged."""
+        if self._settling is None:
+            self._settling = self._aside(lambda _: apart.settle(conclusion), "merge")
+        return self._settling.result() if self._settling.done else None
+
+    def _aside(self, work: Callable[[sqlite3.Connection], Result], what: str) -> Aside[Result]:
+        return Aside(work, home=self._services.home, name=f"{what} of {self._files.id}", wake=self._wake)
 
     def _step(self) -> Step | None:
         """Return the step as its program has it; a `run` is judged by its lane alone."""
@@ -249,41 +298,8 @@ class LiveAttempt:
             judgement = Judgement(
                 ok=False, why=f"bullswarm failed while following this attempt: {words}", failure_kind="runtime"
             )
-        self._record(Conclusion(judgement=judgement, meta={"pool": self.picked.pool}, output_file=None, parts={}))
-
-    def _book_again(self) -> None:
-        """Take the attempt's place in the ledger again: with its kernel dead and no worker, anybody has dropped it.
-
-        Raises RunConflictError when another run has come to write in the same tree since.
-        """
-        now = self._services.now()
-        with transaction(self._connection):
-            others = [entry for entry in ledger.live(self._connection, now=now) if entry.run != self._created.run_id]
-            writer = second_writer(others, self._task, self.picked.tree)
-            if writer is not None:
-                run = Journal(self._connection).short_id(writer.run)
-                raise RunConflictError(conflict_text(writer, self.picked.tree, run=run))
-            ledger.book(self._connection, self._booking(now))
-
-    def _booking(self, now: datetime) -> ledger.Booking:
-        picked = self.picked
-        return ledger.Booking(
-            id=picked.booking,
-            run=self._created.run_id,
-            step=picked.step,
-            attempt=self._files.id,
-            pool=picked.pool,
-            lane=cast(Lane, picked.lane),
-            effort=cast(Effort, picked.effort),
-            started_at=now,
-            kernel=current(),
-            model=picked.model,
-            expected_minutes=picked.expected_minutes,
-            cwd=self._task.cwd,
-            task_file=str(self._files.task),
-            out_file=str(self._files.output),
-            tree=picked.tree,
-        )
+        broken = Conclusion(judgement=judgement, meta={"pool": self.picked.pool}, output_file=None, parts={})
+        self._record(self._apart.settle(broken) if self._apart is not None else broken)
 
     def _leave_turn(self) -> None:
         """Let the next start of this CLI go ahead."""
@@ -291,7 +307,7 @@ class LiveAttempt:
             self._end_turn()
             self._end_turn = None
 
-    def _prepare(self) -> Preparation:
+    def _prepare(self, connection: sqlite3.Connection) -> tuple[Preparation, EndTurn]:
         if self._services.missing_secrets:
             names = ", ".join(self._services.missing_secrets)
             raise WorkerStartError(
@@ -302,9 +318,8 @@ class LiveAttempt:
             raise WorkerStartError(f"pool {self.picked.pool} is gone", hint="bullswarm pools lists what is there")
         if self._apart is not None:
             self._apart.make(self._state)
-        return prepare(
-            self._services, self._connection, self._state, self._task, self.picked, self._files, self._profile
-        )
+        prepared = prepare(self._services, connection, self._state, self._task, self.picked, self._files, self._profile)
+        return prepared, take_turn(self._services.home, self.picked.pool, prepared.plan.first_start)
 
     def _never_started(self, why: str) -> None:
         self._exit = ExitFacts(reason="never-started", start_error=why, started_at=self._services.now())
@@ -352,8 +367,6 @@ class LiveAttempt:
         )
 
     def _record(self, conclusion: Conclusion) -> None:
-        if self._apart is not None:
-            conclusion = self._apart.settle(conclusion)
         judgement = conclusion.judgement
         finished = AttemptFinished(
             step=self.picked.step,

@@ -46,10 +46,16 @@ class Closing:
         self._conclusion: Conclusion | None = None
         self._checks: Checks | None = None
 
-    def poll(self, conclude: Callable[[], Conclusion], *, stop: StopKind | None) -> Conclusion | None:
-        """Return what the attempt comes to, None while its checks run. ``stop`` says what it means that it is to end now."""
+    def poll(self, conclude: Callable[[], Conclusion | None], *, stop: StopKind | None) -> Conclusion | None:
+        """Return what the attempt comes to, None while it is looked at or its checks run.
+
+        ``conclude`` says how it stands before them, None while that is worked out. ``stop`` says what it means that it is to
+        end now.
+        """
         if self._conclusion is None:
             self._conclusion = self._kept() or conclude()
+        if self._conclusion is None:
+            return None
         if self._step is None:
             return self._conclusion
         if not self._step.evidence or not self._conclusion.judgement.ok:

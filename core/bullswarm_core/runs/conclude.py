@@ -32,7 +32,6 @@ from bullswarm_core.runs.folder import AttemptFiles
 from bullswarm_core.runs.harvest import Harvest, harvest
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.produced import Earlier, Produced, Tree, produced, siblings_wrote
-from bullswarm_core.runs.quarantining import note_quarantine
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.task import Task
@@ -53,13 +52,17 @@ _MONTH = timedelta(days=31)
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What the journal keeps of an attempt's end. ``edited`` are the files that are the worker's work, for its checks."""
+    """What the journal keeps of an attempt's end. ``edited`` are the files that are the worker's work, for its checks.
+
+    ``notice`` is the limit or refusal that it ended by, if any.
+    """
 
     judgement: Judgement
     meta: dict[str, Any]
     output_file: str | None
     parts: Mapping[str, Any]
     edited: tuple[str, ...] = ()
+    notice: Notice | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the judgement with the parts of the verdict that stand beside it."""
@@ -103,7 +106,10 @@ class Ended:
 
 
 def conclude(ended: Ended) -> Conclusion:
-    """Judge an attempt and write its output file; an answer that the disk refuses is a failure of ours, and said so."""
+    """Judge an attempt and write its output file; an answer that the disk refuses is a failure of ours, and said so.
+
+    Nothing is written into the database.
+    """
     now = ended.services.now()
     stream = _whole_stream(ended)
     failed = declared_failure(stream, ended.exit)
@@ -140,7 +146,6 @@ def conclude(ended: Ended) -> Conclusion:
         judgement = _after_limit(ended, facts)
     if judgement.failure_kind == "model-not-in-plan" and notice is not None:
         note_plan_refusal(ended.services.home, ended.picked.pool, ended.picked.model, notice.line, now=now)
-    note_quarantine(ended.services, ended.connection, ended.picked.pool, judgement, notice)
     output = None
     try:
         output = _write_output(ended, stream)
@@ -152,6 +157,7 @@ def conclude(ended: Ended) -> Conclusion:
         output_file=output,
         parts=_parts(ended, stream, made.own) | _answer_parts(answer) | _diff_parts(ended, made.own) | made.parts(),
         edited=_edited(ended, stream, made.own),
+        notice=notice,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import time
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -94,6 +94,8 @@ class _Engine:
     # Up to which event the state was acted on, and when it asks for something although no event comes.
     acted_on: int = 0
     due: datetime | None = None
+    # Set when something that was done aside is over.
+    awake: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> RunState:
         while True:
@@ -103,7 +105,8 @@ class _Engine:
             went_on = self._go_on()
             moved = self._poll()
             if not went_on:
-                time.sleep(_BUSY_PAUSE_SEC if moved else _QUIET_PAUSE_SEC)
+                self.awake.wait(_BUSY_PAUSE_SEC if moved else _QUIET_PAUSE_SEC)
+            self.awake.clear()
 
     def _go_on(self) -> bool:
         """Act on what is new; for 500 steps it takes milliseconds to find that nothing is to be done."""
@@ -151,7 +154,6 @@ class _Engine:
             self.say(f"{action.step}: {outcome.why}")
             return
         self._guarded(outcome, lambda live: live.start())
-        self.services.load_changed()
 
     def _follow(self, action: TakeOver) -> None:
         if action.step not in self.live:
@@ -159,7 +161,9 @@ class _Engine:
 
     def _guarded(self, picked: AttemptPicked, begin: Callable[[LiveAttempt], None]) -> None:
         """Begin an attempt; whatever goes wrong with it is the end of this attempt only, never of the kernel."""
-        live = LiveAttempt(self.services, self.journal, self.connection, self.state, picked, self.folder)
+        live = LiveAttempt(
+            self.services, self.journal, self.connection, self.state, picked, self.folder, wake=self.awake.set
+        )
         self.live[picked.step] = live
         try:
             # Before the start: a keeper that finds the wish starts no worker.
@@ -173,7 +177,10 @@ class _Engine:
         for step_id, live in list(self.live.items()):
             try:
                 self._stop_if_unwanted(live)
+                prepared = live.is_preparing
                 moved = live.poll() or moved
+                if prepared and not live.is_preparing:
+                    self.services.load_changed()
                 if live.ended and live.finish(stop=_stop_kind(self.state, live.picked)):
                     del self.live[step_id]
                     self.services.load_changed()

@@ -6,7 +6,7 @@ import contextlib
 import os
 import posixpath
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from bullswarm_core.errors import StorageError
@@ -186,7 +186,8 @@ def _since(tree: Tree, files: AttemptFiles, step: Step | None, began: datetime, 
     environ, home = dict(tree.services.environ), tree.services.home
     after = look_again(before, tree.cwd, home=home, environ=environ, declared=declared)
     named = files_of(step) if step is not None else ()
-    overlapped = tree.others_since(began)
+    # What another step did while this one's worker was yet to start is a change since the first look, too.
+    overlapped = tree.others_since(min(began, datetime.fromtimestamp(before.taken_ns / 1e9, UTC)))
     facts = attribute(compare(before, after), cwd=tree.cwd, overlapped=overlapped, edits=edits, declared=named)
     return _Looked(facts, before, after)
 

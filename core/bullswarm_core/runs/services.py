@@ -28,9 +28,10 @@ def _no_meter(pool_id: str) -> None:
 class Services:
     """Injected into everything that runs work, so that core knows no provider and tests set the clock.
 
-    ``load_changed`` is called whenever work started or ended, after the ledger says so. ``freshen_meters`` is called before a
-    pick, has old readings renewed and returns within about a second; ``read_meter`` has one pool's meter read now, whatever its
-    age, and returns within about ten. Neither raises.
+    ``load_changed`` is called whenever work started or ended, after the ledger says so, and always by the same thread; all
+    else may be called by the threads that prepare and judge attempts, too. ``freshen_meters`` is called before a pick, has old
+    readings renewed and returns within about a second; ``read_meter`` has one pool's meter read now, whatever its age, and
+    returns within about ten. Neither raises.
     """
 
     home: Home
