@@ -182,7 +182,16 @@ def _prepare_opencode(home: Path, url: str) -> dict[str, str]:
     _write(folder / "package.json", json.dumps(package))
     _write(folder / "package-lock.json", json.dumps({"packages": {"": package}}))
     (folder / "node_modules").mkdir(exist_ok=True)
-    return {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1", "npm_config_offline": "true"}
+    # It knows of no vendor's models but the stub's: to read and check its own list of all of them takes two fifths of the
+    # processor time of a whole run (5.5 s in place of 8.9).
+    models = folder / "models.json"
+    _write(models, "{}")
+    return {
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_MODELS_PATH": str(models),
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "npm_config_offline": "true",
+    }
 
 
 def _zen_usage_limit(reset: datetime | None) -> Fail:
