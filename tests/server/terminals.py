@@ -1,4 +1,4 @@
-"""A real pseudo-terminal with a bullswarm command on it: what was written to it, its size, its keys."""
+"""A real pseudo-terminal with a bullswarm command, or another program, on it: what was written to it, its size, its keys."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from tests.processes import PATIENCE_SEC
 
+BULLSWARM = (sys.executable, "-m", "bullswarm_server.cli.main")
 _CODES = re.compile(r"\x1b\[[?0-9;]*[A-Za-z]")
 
 
@@ -29,12 +30,11 @@ def plain_text(text: str) -> str:
 class OnTerminal:
     """A command that runs on a terminal of its own; ``seen`` is all that it has written so far."""
 
-    def __init__(self, words: list[str], environ: Mapping[str, str], *, columns: int, lines: int) -> None:
+    def __init__(self, command: Sequence[str], environ: Mapping[str, str], *, columns: int, lines: int) -> None:
         self._master, slave = pty.openpty()
         self.seen = ""
         self._bytes = b""
         self.resize(columns, lines)
-        command = [sys.executable, "-m", "bullswarm_server.cli.main", *words]
         python_path = os.pathsep.join(path for path in sys.path if path)
         self.process = subprocess.Popen(
             command,
@@ -94,10 +94,15 @@ class OnTerminal:
 
 @contextmanager
 def on_terminal(
-    words: list[str], environ: Mapping[str, str], *, columns: int = 80, lines: int = 24
+    words: list[str],
+    environ: Mapping[str, str],
+    *,
+    columns: int = 80,
+    lines: int = 24,
+    program: Sequence[str] = BULLSWARM,
 ) -> Iterator[OnTerminal]:
-    """Start ``bullswarm`` with these words on a terminal of that size; nothing of it is left at the end."""
-    running = OnTerminal(words, environ, columns=columns, lines=lines)
+    """Start ``program`` with these words on a terminal of that size; nothing of it is left at the end."""
+    running = OnTerminal([*program, *words], environ, columns=columns, lines=lines)
     try:
         yield running
     finally:

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from tests.server.site import Site
+from tests.server.terminals import on_terminal
 
 from bullswarm_core.fast import hook_state
 from bullswarm_core.home import write_json
@@ -51,7 +52,7 @@ def _offered(site: Site, typed: list[str], *, path: str | None = None) -> list[s
     script = site.root / "completion.bash"
     script.write_text(site.say("completion", "bash").out)
     ask = f"""source {script}
-COMP_WORDS=(bullswarm "$@"); COMP_CWORD=$#; COMPREPLY=()
+COMP_LINE="bullswarm $*"; COMP_WORDS=(bullswarm "$@"); COMP_CWORD=$#; COMPREPLY=()
 word=${{COMP_WORDS[$COMP_CWORD]}}; before=${{COMP_WORDS[$((COMP_CWORD-1))]}}
 $(complete -p bullswarm | sed 's/.*-F \\([^ ]*\\).*/\\1/') bullswarm "$word" "$before"
 printf '%s\\n' "${{COMPREPLY[@]}}" """
@@ -103,6 +104,46 @@ def test_bash_completes_pools(site: Site, typed: list[str]) -> None:
     _known(site, "codex", "grok", labels={"grok": "corner"})
     command = f'BULLSWARM_HOME={site.home.root} exec {sys.executable} -m bullswarm_server.cli.main "$@"'
     assert _offered(site, typed, path=_program(site, command)) == ["codex", "corner"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "taken"),
+    [
+        ("run --pool cl\t", "run --pool claude-code:acme-"),
+        ("run --pool claude-code:\t", "run --pool claude-code:acme-"),
+        ("run --pool claude-code:acme-e\t", "run --pool claude-code:acme-east"),
+        ("run --pool=claude-code:acme-e\t", "run --pool=claude-code:acme-east"),
+        ("run --pool=gr\t", "run --pool=grok"),
+        ("run --pool=claude-code:acme-w\t--lane b\t", "run --pool=claude-code:acme-west --lane build"),
+        ("run --pool claude-code:acme-w\t--effort m\t", "run --pool claude-code:acme-west --effort medium"),
+        ("run --lane=\t", "run --lane="),
+        ("label claude-code:acme-w\t", "label claude-code:acme-west"),
+        ("run --prompt a: --pool gr\t", "run --prompt a: --pool grok"),
+        ("run --prompt a : --pool gr\t", "run --prompt a : --pool grok"),
+        ("run a:b --effort hi\t", "run a:b --effort high"),
+    ],
+)
+def test_a_person_who_types_in_bash_gets_whole_words(site: Site, typed: str, taken: str) -> None:
+    """What readline, and no imitation of it, makes of a line: `:` and `=` end a word for it."""
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("there is no bash")
+    script, said = site.root / "completion.bash", site.root / "said"
+    # The prompt is set there, since a system's own settings of bash may set another.
+    script.write_text(site.say("completion", "bash").out + "PS1='ready> '\n")
+    names = "printf '%s\\n' claude-code:acme-east claude-code:acme-west grok"
+    path = _program(site, f"""[ "$*" = 'completion --pools' ] && {names} || printf '%s\\n' "$*" > {said}""")
+    environ = {
+        "HOME": str(site.root), "INPUTRC": "/dev/null", "TERM": "dumb",
+        "PATH": os.pathsep.join((path, os.environ["PATH"])),
+    }  # fmt: skip
+    program = (bash, "--noprofile", "--rcfile", str(script), "-i")
+    with on_terminal([], environ, program=program) as terminal:
+        terminal.until(lambda seen: "ready> " in seen, "the prompt")
+        terminal.type(f"bullswarm {typed}\n")
+        terminal.type("exit\n")
+        assert terminal.end() == 0
+    assert said.read_text().strip() == taken
 
 
 def test_a_name_is_no_program_of_the_shell(site: Site) -> None:

@@ -35,6 +35,38 @@ _POOLS: Any = {
 }""",
     },
 }
+# For bash a word ends at each colon and equals sign of $COMP_WORDBREAKS, and shtab knows neither `claude-code:work` nor
+# `--pool=work`. So the words are put together again around a colon and parted at the first equals sign of an option, and
+# what readline takes for an earlier word, which stands in the line already, is cut off what is offered. Also for bash 3.2.
+_WORDS_OF_BASH = """
+_bullswarm() {
+  local rest=$COMP_LINE word part index=0 last=-1 typed=0
+  local -a words=()
+  for word in "${COMP_WORDS[@]}"; do
+    if [[ $last -lt 0 || $rest == [[:space:]]* ]]; then
+      words[++last]=$word
+    elif [[ $word == = && ${words[last]} == --* ]]; then
+      words[++last]=
+    elif [[ $word == :* || ${words[last]} == *: || -z ${words[last]} ]]; then
+      words[last]+=$word
+    else
+      words[++last]=$word
+    fi
+    rest=${rest#*"$word"}
+    [[ $((index++)) -eq $COMP_CWORD ]] && typed=$last
+  done
+  local -a COMP_WORDS=("${words[@]}")
+  local COMP_CWORD=$typed
+  _shtab_bullswarm
+  part=${words[typed]}
+  [[ $part == *:* && $COMP_WORDBREAKS == *:* ]] || return 0
+  part=${part%"${part##*:}"}
+  for index in "${!COMPREPLY[@]}"; do
+    COMPREPLY[index]=${COMPREPLY[index]#"$part"}
+  done
+}
+
+complete -o bashdefault -F _bullswarm bullswarm"""
 _HOW = {
     "bash": "bullswarm completion bash > ~/.local/share/bash-completion/completions/bullswarm",
     "zsh": "bullswarm completion zsh > ~/.zfunc/_bullswarm   (with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc)",
@@ -53,7 +85,8 @@ def run(arguments: list[str], context: CommandContext) -> int:
         return 0
     import shtab
 
-    context.print(shtab.complete(whole_parser(), shell=options.shell).rstrip("\n"))
+    script = shtab.complete(whole_parser(), shell=options.shell).rstrip("\n")
+    context.print(script, *([_WORDS_OF_BASH] if options.shell == "bash" else []))
     return 0
 
 
