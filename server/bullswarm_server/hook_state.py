@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from bullswarm_core.quota.learned import Rates, learned_rates
 from bullswarm_core.quota.windows import readings
 from bullswarm_core.routing.overview import PoolOverview, overview
 from bullswarm_core.routing.quarantine import Quarantine
+from bullswarm_core.runs.folds import Folds
 from bullswarm_core.runs.journal import Journal, RunRow
 from bullswarm_core.runs.liveness import KernelState, kernel_state
 from bullswarm_core.runs.state import RunState
@@ -48,18 +49,19 @@ def state_file(home: Home) -> Path:
     return home.cache_dir / "hook-state.json"
 
 
-def refresh(home: Home, environ: Mapping[str, str], *, keep_unseen: bool = False) -> bool:
+def refresh(home: Home, environ: Mapping[str, str], *, keep_unseen: bool = False, folds: Folds | None = None) -> bool:
     """Write the state as it is now and tell whether that worked; it is a by-product, so it never fails the caller.
 
     Processes take turns, so that the last one to write is the last one to have looked. ``keep_unseen`` leaves a pool that
     this process doesn't find as it was: a kernel has the PATH of the shell that an agent gave it, which may lead to less.
-    Nor does a process of that kind, which may outlive the home, bring one back that was deleted.
+    Nor does a process of that kind, which may outlive the home, bring one back that was deleted. A process that does it again
+    and again has ``folds``, so that it reads each time what was said since.
     """
     if keep_unseen and not home.root.is_dir():
         return False
     try:
         with file_lock(home.cache_dir / "hook-state.lock", timeout_sec=_LOCK_PATIENCE_SEC):
-            seen = _look(home, environ)
+            seen = _look(home, environ, folds or Folds())
             for path, state in ((state_file(home), _document(seen)), (mod_state.state_file(home), _mod_document(seen))):
                 files.write_private(str(path), _with_unseen(state, path) if keep_unseen else state)
         return True
@@ -134,9 +136,13 @@ def _with_unseen(state: dict[str, Any], path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What the database says: the attempts in flight, the runs that are not over, the newest ones; rates, quarantines."""
+    """What the database says: the attempts in flight, the newest runs that are not over and that are; rates, quarantines.
+
+    ``short_ids`` are those of all runs that are not over, by run id.
+    """
 
     bookings: Sequence[Booking] = ()
+    short_ids: Mapping[str, str] = field(default_factory=dict)
     runs: Sequence[mod_state.Run] = ()
     ended: Sequence[RunState] = ()
     rates: Mapping[str, Rates] = field(default_factory=dict)
@@ -156,12 +162,11 @@ class _Look:
 
 
 def _document(seen: _Look) -> dict[str, Any]:
-    short_ids = {run.state.created.run_id: run.state.created.short_id for run in seen.work.runs}
     return document(
         seen.rows,
         seen.profiles,
         seen.work.bookings,
-        short_ids=short_ids,
+        short_ids=seen.work.short_ids,
         delegation=seen.delegation,
         now=seen.now,
     )
@@ -178,13 +183,13 @@ def _mod_document(seen: _Look) -> dict[str, Any]:
     )
 
 
-def _look(home: Home, environ: Mapping[str, str]) -> _Look:
+def _look(home: Home, environ: Mapping[str, str], folds: Folds) -> _Look:
     from bullswarm_core.runs.services import utc_now
     from bullswarm_providers.registry import load
 
     profiles = load(home, environ).profiles
     now, settings = utc_now(), Settings.load(home)
-    work, labels = _work(home, profiles, settings, now), Labels.load(home)
+    work, labels = _work(home, profiles, settings, folds, now), Labels.load(home)
     inflight = inflight_by_pool(work.bookings)
     pools = current_pools(home, profiles, settings, now=now, labels=labels, inflight=inflight, rates=work.rates)
     routing = routing_context(settings, quarantines=work.quarantines)
@@ -192,29 +197,35 @@ def _look(home: Home, environ: Mapping[str, str]) -> _Look:
     return _Look(rows, profiles, work, labels, delegation_is_on(home), now)
 
 
-def _work(home: Home, profiles: Sequence[PoolProfile], settings: Settings, now: datetime) -> _Work:
+def _work(home: Home, profiles: Sequence[PoolProfile], settings: Settings, folds: Folds, now: datetime) -> _Work:
     connection = open_database(home, readonly=True)
     if connection is None:
         return _Work()
     with contextlib.closing(connection):
         bookings, journal = entries(connection, now=now), Journal(connection)
-        open_runs = [state for row in journal.rows(unfinished_only=True) if (state := _state_of(journal, row))]
+        unfinished = journal.rows(unfinished_only=True)
+        open_runs = _readable(unfinished, lambda run_id: folds.state(journal, run_id), most=mod_state.MOST_RUNS)
+        folds.keep(state.created.run_id for state in open_runs)
         # Those that are over stand anywhere among the newest runs.
         newest = [row for row in journal.rows(limit=_NEWEST_RUNS) if row.outcome is not None]
-        ended = [state for row in newest[: mod_state.MOST_VERDICTS] if (state := _state_of(journal, row))]
+        ended = _readable(newest, journal.outline, most=mod_state.MOST_VERDICTS)
         pool_ids = [profile.id for profile in profiles]
         rates = learned_rates(home, pool_ids, connection, inflight=inflight_by_pool(bookings), write_cache=True)
         quarantines = quarantines_of(settings, connection, now=now)
     runs = [mod_state.Run(state, kernel_state(home, state, now=now) is not KernelState.GONE) for state in open_runs]
-    return _Work(bookings, runs, ended, rates, quarantines)
+    short_ids = {row.run_id: row.short_id for row in unfinished}
+    return _Work(bookings, short_ids, runs, ended, rates, quarantines)
 
 
-def _state_of(journal: Journal, row: RunRow) -> RunState | None:
-    """Return a run's state; None for a journal that is damaged, which `runs list` tells of."""
-    try:
-        return journal.state(row.run_id)
-    except DAMAGE:
-        return None
+def _readable(rows: Iterable[RunRow], fold: Callable[[str], RunState], *, most: int) -> list[RunState]:
+    """Return the first runs whose journals can be read; of one that is damaged `runs list` tells."""
+    found: list[RunState] = []
+    for row in rows:
+        if len(found) == most:
+            break
+        with contextlib.suppress(*DAMAGE):
+            found.append(fold(row.run_id))
+    return found
 
 
 def _account(profile: PoolProfile) -> dict[str, Any]:

@@ -33,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _drive(run_id: str) -> int:
     from bullswarm_core.database import open_database
     from bullswarm_core.runs.engine import drive
+    from bullswarm_core.runs.folds import Folds
     from bullswarm_core.runs.journal import Journal
     from bullswarm_core.runs.saved_environment import SavedEnvironment, restore
     from bullswarm_core.values import replace
@@ -53,17 +54,18 @@ def _drive(run_id: str) -> int:
         # Work that this run's worker delegates in turn belongs to the same root task, whose total is limited.
         environ[ROOT_VARIABLE] = created.root or run_id
         services = services_for(home, environ, missing_secrets=missing)
+        folds = Folds()
         notifier = Notifier(home, seen, environ=environ, say=_say)
 
         def load_changed() -> None:
             nonlocal seen
-            refresh(home, environ, keep_unseen=True)
+            refresh(home, environ, keep_unseen=True, folds=folds)
             seen = journal.read_on(seen)
             notifier.look(seen)
 
         state = drive(replace(services, load_changed=load_changed), connection, run_id, say=_say)
         # The verdict came after the last change of the load.
-        refresh(home, environ, keep_unseen=True)
+        refresh(home, environ, keep_unseen=True, folds=folds)
         notifier.rest(state)
     finally:
         connection.close()

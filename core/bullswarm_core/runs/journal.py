@@ -136,13 +136,28 @@ class Journal:
 
     def state(self, run_id: str) -> RunState:
         """Fold the whole journal of a run. Raises UnknownNameError when there is none, StateError when it is damaged."""
+        return self._folded(run_id, self.read(run_id))
+
+    def _folded(self, run_id: str, events: Sequence[Event]) -> RunState:
         with _damage_named(run_id):
-            state = fold(self.read(run_id))
+            state = fold(events)
             if state is not None and state.finished is not None and not isinstance(state.finished.verdict, dict):
                 raise TypeError("the verdict is no object")
         if state is None:
             raise UnknownNameError(f'unknown run "{run_id}"', hint="`bullswarm runs list` shows them")
         return state
+
+    def outline(self, run_id: str) -> RunState:
+        """Fold only how a run began and how it last ended: enough for its verdict, at a price that doesn't grow with it.
+
+        Its steps are as they were before it began. Raises as `state` does.
+        """
+        rows = self._connection.execute(
+            "SELECT seq, at, type, version, payload FROM events WHERE run = ?1 AND seq IN (1,"
+            " (SELECT seq FROM events WHERE run = ?1 AND type = 'run.finished' ORDER BY seq DESC LIMIT 1)) ORDER BY seq",
+            (run_id,),
+        ).fetchall()
+        return self._folded(run_id, [self._event(run_id, *row) for row in rows])
 
     def read_on(self, state: RunState) -> RunState:
         """Return the state of a run with what was said since: a long journal is folded once, not for each event."""
