@@ -132,8 +132,8 @@ def _compiled_constructor(owner: Any) -> Any:
     """Compile ``__init__`` in the module of its class, where the annotations mean what they say.
 
     Setting an attribute of a frozen class past its refusal takes eight times as long as setting one of an open class, and
-    a pick among a thousand pools makes six thousand values: so a value is filled in while it is of an open class with the
-    same slots, and then becomes what it is.
+    a pick among a thousand pools makes six thousand values: so a value is filled in while it is of an open class, and then
+    becomes what it is.
     """
     known = owner.__value_fields__
     given: dict[str, Any] = {"_set": object.__setattr__, "_missing": _MISSING, "KIND": owner}
@@ -151,7 +151,7 @@ def _compiled_constructor(owner: Any) -> Any:
         values[name] = value
     lines = [f"  self.{name} = {value}" for name, value in values.items()]
     if owner.__setattr__ is _refuse_to_set:
-        given["OPEN"] = _open_twin(owner)
+        given["OPEN"] = _open_heir(owner)
         # A class that somebody derived without the decorator has other slots, and its values can't change theirs.
         slowly = [f"   _set(self, {name!r}, {value})" for name, value in values.items()]
         quickly = ["   _set(self, '__class__', OPEN)", *(f" {line}" for line in lines), "   self.__class__ = KIND"]
@@ -168,10 +168,15 @@ def _compiled_constructor(owner: Any) -> Any:
     return constructor
 
 
-def _open_twin(owner: Any) -> Any:
-    """Make a class with the same slots whose values may be changed."""
-    content = {"__slots__": owner.__slots__, "__setattr__": object.__setattr__, "__module__": owner.__module__}
-    return type(owner)(owner.__name__, owner.__bases__, content)
+def _open_heir(owner: Any) -> Any:
+    """Make a class whose values may be changed: an heir, since of classes that are not kin Python compares slot by slot
+    whether a value of one can become one of the other.
+    """
+    own = {
+        "__setattr__": object.__setattr__,
+        "__delattr__": object.__delattr__,
+    }  # one place of a class in C: both or none
+    return type(owner)(owner.__name__, (owner,), {"__slots__": (), "__module__": owner.__module__, **own})
 
 
 def _standard(owner: Any) -> Any:

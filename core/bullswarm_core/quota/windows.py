@@ -42,10 +42,23 @@ CLOCK_TOLERANCE = timedelta(minutes=5)
 something.
 """
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_NO_FRACTIONS = 1.5 * 2.0**52
+"""Beside a number of this size there is no room for a fraction."""
+_CLEAR = 0.499
+"""So far from a whole number at most is not at a tie, whatever a multiplication by ten was off by below _MANY."""
+_MANY = 1e9
 
 
 def one_decimal(value: float) -> float:
-    """Round ``value`` to one decimal; minus zero becomes zero, so that it is never shown as ``-0``."""
+    """Round ``value`` to one decimal; minus zero becomes zero, so that it is never shown as ``-0``.
+
+    As ``round`` does, which writes the number out and reads it back: that was an eighth of a pick among many pools. Tenths
+    are rounded by adding a number beside which no fraction has room; near a tie the digits decide, as ever.
+    """
+    tenths = value * 10.0
+    whole = tenths + _NO_FRACTIONS - _NO_FRACTIONS
+    if -_CLEAR < tenths - whole < _CLEAR and -_MANY < whole < _MANY:
+        return whole / 10.0
     return round(value, 1) + 0.0
 
 

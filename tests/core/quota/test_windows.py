@@ -20,6 +20,7 @@ from bullswarm_core.quota.windows import (
     length_of,
     minutes_left,
     month_before,
+    one_decimal,
     pacing_window,
     readings,
     spent,
@@ -303,3 +304,22 @@ def test_the_reading_in_force_is_one_of_those_given_whatever_their_order(several
 def test_a_full_reading_that_was_taken_last_always_closes_the_pool(several: list[Window]) -> None:
     full = read("weekly", 100.0, 2 * HOUR, captured_at=NOW + timedelta(minutes=1))
     assert spent_window(readings([*several, full], NOW).values(), NOW) is not None
+
+
+near_ties = st.builds(
+    lambda twentieth, steps: math.nextafter(twentieth / 20, math.inf) if steps else twentieth / 20,
+    st.integers(-10_000, 10_000),
+    st.booleans(),
+)
+
+
+@given(
+    near_ties
+    | st.floats(-1000, 1000)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.integers(-(10**12), 10**12)
+)
+def test_one_decimal_is_what_round_gives_and_never_minus_zero(value: float) -> None:
+    rounded = one_decimal(value)
+    assert (rounded, type(rounded)) == (round(value, 1), float)
+    assert rounded or math.copysign(1, rounded) == 1

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.routing.builders import NOW, busy, ending, history, pool, row_of, window
 
-from bullswarm_core.pools import Inflight, Rate, Window, WindowKind
+from bullswarm_core.pools import Inflight, Rate, Rung, Window, WindowKind
 from bullswarm_core.routing import Candidate, Request, RoutingContext, decide
 
 LENGTHS = {"5h": 300.0, "weekly": 10_080.0, "monthly": 43_200.0}
@@ -160,3 +160,73 @@ def test_without_a_rate_of_the_month_the_week_s_counts_and_the_five_hours_never_
         row_of(pool("a", paced, pacing="monthly", rates={"5h": history(0.5)}, inflight=busy(1, 10))).effective_surplus
         == 37
     )
+
+
+def test_each_number_stands_under_its_own_name() -> None:
+    """A row is filled in by place: here every name has a value that hardly another one has."""
+    one = pool(
+        "a:x",
+        window("5h", 95.0, 52.0),
+        window("daily", 64.0, 37.0),
+        ending("weekly", 90.6, timedelta(hours=20)),
+        window("monthly", 22.0, 61.0),
+        label="main",
+        inflight=(Inflight(NOW, 7.0), Inflight(NOW, None)),
+        rates={"5h": history(0.5), "daily": history(0.25), "weekly": history(0.3), "monthly": history(0.02)},
+        cost_rank=4,
+        tiers={"medium": Rung("m:free", "high", free=True, source="settings")},
+    )
+    row = row_of(one, Request("analyze", candidate_minutes=30.0), RoutingContext(reserves={"a:x": 60.0}))
+    assert {name: getattr(row, name) for name in Candidate.__match_args__} == {
+        "pool": "a:x",
+        "pool_label": "main",
+        "provider": "a",
+        "model": "m:free",
+        "reasoning": "high",
+        "model_policy": "settings",
+        "metered": True,
+        "pace": -2.5,
+        "effective_surplus": -16.6,
+        "inflight": 2,
+        "expected_minutes": 30.0,
+        "cost_rank": 4,
+        "five_hour_used_pct": 95.0,
+        "projected_five_hour_pct": 98.5,
+        "forecast_five_hour_pct": 113.5,
+        "five_hour_elapsed_pct": 52.0,
+        "five_hour_resets_at": NOW + timedelta(minutes=144),
+        "daily_used_pct": 64.0,
+        "forecast_daily_pct": 73.2,
+        "daily_elapsed_pct": 37.0,
+        "projected_weekly_pct": 92.7,
+        "projected_monthly_pct": 22.1,
+        "pacing_window": "weekly",
+        "pacing_source": "cache",
+        "pacing_used_pct": 90.6,
+        "pacing_elapsed_pct": 88.1,
+        "pacing_left_pct": 11.9,
+        "pacing_resets_at": NOW + timedelta(hours=20),
+        "pace_resets_in_minutes": 1200.0,
+        "projected_pacing_pct": 92.7,
+        "forecast_pacing_pct": 101.7,
+        "rate_per_minute": 0.5,
+        "pacing_rate_per_minute": 0.3,
+        "estimate_source": "history",
+        "near_five_hour_limit": True,
+        "near_five_hour_penalty": False,
+        "near_window": "5h",
+        "under_clock": False,
+        "forecast_gated": False,
+        "forecast_over_limit": True,
+        "over_window": "5h",
+        "reserve_pct": 50.0,
+        "reserved": True,
+        "sliver_window": "5h",
+        "sliver_headroom_pct": 1.5,
+        "sliver_need_pct": 15.0,
+        "expiring_soon": True,
+        "urgency": -139.5,
+        "urgency_state": "draining",
+        "free": True,
+        "free_model": "m:free",
+    }

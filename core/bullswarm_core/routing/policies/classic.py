@@ -26,11 +26,13 @@ def arrange(rows: Sequence[Candidate], request: Request, context: RoutingContext
     weighed = [weigh(row, penalty=context.inflight_penalty_pct) for row in rows]
     free = sorted((row for row in weighed if not row.forecast_gated), key=preference)
     gated = sorted((row for row in weighed if row.forecast_gated), key=load)
-    leading = list(takewhile(lambda row: group(row) == group(free[0]), free)) if free else gated[:1]
     ordered = (*free, *gated)
+    first = group(ordered[0])
+    leading = list(takewhile(lambda row: group(row) == first, free)) if free else gated[:1]
     assigned = context.assigned(request.tier)
-    wanted = next((row for row in ordered if assigned and row.pool == assigned[0]), None)
-    incumbent = next((row for row in ordered if row.pool == context.incumbents.get(request.lane)), None)
+    wanted = next((row for row in ordered if row.pool == assigned[0]), None) if assigned else None
+    last = context.incumbents.get(request.lane)
+    incumbent = next((row for row in ordered if row.pool == last), None) if last else None
     choice = choose(leading, wanted, incumbent)
     passed = wanted if wanted is not None and wanted.pool != choice.pick.pool else None
     return Arrangement(

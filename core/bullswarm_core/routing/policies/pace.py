@@ -27,7 +27,7 @@ def arrange(rows: Sequence[Candidate], request: Request, context: RoutingContext
     leading = _group(ordered[0])
     selectable = list(takewhile(lambda row: _group(row) == leading, ordered))
     assigned = context.assigned(request.tier)
-    wanted = next((row for row in ordered if assigned and row.pool == assigned[0]), None)
+    wanted = next((row for row in ordered if row.pool == assigned[0]), None) if assigned else None
     chosen = wanted is not None and wanted in selectable
     pick = wanted if wanted is not None and chosen else ordered[0]
     return Arrangement(
