@@ -1,7 +1,8 @@
 """``bullswarm pools`` on a terminal: one aligned line per pool, its quota as a bar against its clock.
 
 The columns, from the left: name, pacing window, bar, used, surplus, time to the reset, the 5-hour window, state. Below 70
-cells the window's name and the 5-hour column go, since the state tells when they matter; from 100 cells on come the hour
+cells the window's name and the 5-hour column go, since the state tells when they matter; where even so a state would be cut
+off, the bar shrinks and then goes, and the surplus and the reset after it. From 100 cells on come the hour
 of the reset, a bar of the 5 hours, the load and the age of the reading.
 """
 
@@ -30,9 +31,13 @@ from bullswarm_server.displays.text import Style, duration, number, one_line
 
 _NARROW, _WIDE, _WIDER, _WIDEST = 78, 100, 125, 180
 _LONGEST_NAME = 24
+_LEAST_BAR, _MOST_BAR = 6, 40
+# `quarantined 13d23h`: no state of one reason is longer. Several stand whole as long as the bar can give way.
+_WHOLE_STATE, _LONGEST_STATE = 18, 28
 AHEAD_POINTS = -10.0
 """A pool that is further ahead of its clock than this is drawn in the colour of trouble: it runs dry before its reset."""
 _SURPLUS, _PROJECTED, _HOUR_AND_LEFT, _EXTRAS = 6, 8, 17, 12
+_CLOSED = ("disabled", "unavailable", "billing-gated")
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 Paint = Callable[[str], str]
@@ -47,6 +52,7 @@ class Layout:
     window: int
     bar: int
     used: int
+    surplus: int
     reset: int
     five_bar: int
     five_text: int
@@ -55,13 +61,18 @@ class Layout:
     @property
     def middle(self) -> int:
         """Cells from the window's name to the reset, for a pool that has none of it."""
-        return sum(width + 1 for width in (self.window, self.bar, self.used, _SURPLUS, self.reset) if width) - 1
+        return sum(width + 1 for width in (self.window, self.bar, self.used, self.surplus, self.reset) if width) - 1
 
 
 def pool_table(overviews: Sequence[PoolOverview], terminal: Terminal) -> list[str]:
     """One line per pool; none is wider than the terminal, or than 180 cells."""
     names = [one_line(item.pool.shown_name) for item in overviews]
-    layout = layout_for(terminal.width, longest=max((cells(name) for name in names), default=0))
+    states = [state_of(item, terminal.style)[0] for item in overviews if item.state not in _CLOSED]
+    layout = layout_for(
+        terminal.width,
+        longest_name=max(map(cells, names), default=0),
+        longest_state=max(map(cells, states), default=0),
+    )
     return [_line(name, item, layout, terminal) for name, item in zip(names, overviews, strict=True)]
 
 
@@ -79,26 +90,37 @@ def _permission_note(item: PoolOverview) -> str | None:
     return None
 
 
-def layout_for(width: int, *, longest: int) -> Layout:
-    """Divide ``width`` cells among the columns, the bar taking what the others leave; ``longest`` is the longest name."""
+def layout_for(width: int, *, longest_name: int, longest_state: int) -> Layout:
+    """Divide ``width`` cells among the columns, the bar taking what the others leave.
+
+    A narrow terminal does without the bar, the surplus and the reset, in this order, before a state is cut off.
+    """
     total = min(width, _WIDEST)
     if total < _NARROW:
-        name, window, used, reset, five_text, state = min(longest, 14, max(4, total - 27)), 0, 4, 6, 0, 14
+        name, window, used, reset, five_text, state = min(longest_name, 14, max(4, total - 27)), 0, 4, 6, 0, 14
     elif total < _WIDE:
-        name, window, used, reset, five_text, state = min(longest, 16), 7, 4, 6, 7, 16
+        name, window, used, reset, five_text, state = min(longest_name, 16), 7, 4, 6, 7, 16
     else:
-        longest_name = _LONGEST_NAME if total >= _WIDER else 18
-        name, window, used, reset, five_text, state = min(longest, longest_name), 7, 8, 17, 7, 18
+        most = _LONGEST_NAME if total >= _WIDER else 18
+        name, window, used, reset, five_text, state = min(longest_name, most), 7, 8, 17, 7, 18
     extras = total >= _WIDER
     five_bar = 6 if extras else 0
-    others = [name, window, used, _SURPLUS, reset, five_text, five_bar, _EXTRAS if extras else 0, state]
-    bar_width = total - sum(column + 1 for column in others if column)
-    return Layout(total, name, window, min(40, max(6, bar_width)), used, reset, five_bar, five_text, extras)
+    others = [name, window, used, _SURPLUS, reset, five_text, five_bar, _EXTRAS if extras else 0]
+    room = total - sum(column + 1 for column in others if column)
+    bar_width = min(_MOST_BAR, max(_LEAST_BAR, room - 1 - max(state, min(longest_state, _LONGEST_STATE))))
+    surplus, least = _SURPLUS, min(longest_state, _WHOLE_STATE)
+    if room - bar_width - 1 < least:
+        bar_width = 0
+        if room < least:
+            surplus, room = 0, room + surplus + 1
+        if room < least:
+            reset = 0
+    return Layout(total, name, window, bar_width, used, surplus, reset, five_bar, five_text, extras)
 
 
 def _line(name: str, item: PoolOverview, layout: Layout, terminal: Terminal) -> str:
     style = terminal.style
-    closed = item.state in ("disabled", "unavailable", "billing-gated")
+    closed = item.state in _CLOSED
     shown = terminal.padded(name, layout.name)
     columns = [style.faint(shown) if closed else shown]
     word, paint = state_of(item, style)
@@ -150,13 +172,14 @@ def gauge_of(item: PoolOverview) -> Gauge | None:
 def _measured(item: PoolOverview, gauge: Gauge, layout: Layout, terminal: Terminal) -> list[str]:
     row, paint = item.row, pace_paint(item, terminal.style)
     surplus = "-" if row.pace is None else f"{'+' if row.pace > 0 else ''}{number(row.pace)}"
-    return [
-        *([f"{gauge.kind:<{layout.window}}"] if layout.window else []),
-        bar(gauge.used, gauge.elapsed, layout.bar, terminal, paint=paint),
-        f"{_used(gauge, layout, terminal):>{layout.used}}",
-        paint(f"{surplus:>{_SURPLUS}}"),
-        f"{reset_text(gauge.resets_at, item.now, layout.reset):>{layout.reset}}",
+    columns = [
+        (layout.window, f"{gauge.kind:<{layout.window}}"),
+        (layout.bar, bar(gauge.used, gauge.elapsed, layout.bar, terminal, paint=paint)),
+        (layout.used, f"{_used(gauge, layout, terminal):>{layout.used}}"),
+        (layout.surplus, paint(f"{surplus:>{layout.surplus}}")),
+        (layout.reset, f"{reset_text(gauge.resets_at, item.now, layout.reset):>{layout.reset}}"),
     ]
+    return [text for width, text in columns if width]
 
 
 def bar(used: float, elapsed: float | None, width: int, terminal: Terminal, *, paint: Paint) -> str:

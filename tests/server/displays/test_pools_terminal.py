@@ -14,6 +14,7 @@ from tests.core.routing.test_properties import pools
 from bullswarm_core.pools import Pool
 from bullswarm_core.routing import RoutingContext
 from bullswarm_core.routing.overview import overview
+from bullswarm_core.routing.quarantine import Quarantine
 from bullswarm_core.values import replace
 from bullswarm_server.displays.moments import local_moment
 from bullswarm_server.displays.plot import Canvas
@@ -101,6 +102,31 @@ def test_whole_percents_round_halves_up_and_never_up_to_a_full_window(percent: f
 def test_a_reserve_that_is_reached_is_told() -> None:
     row = overview(pool("a", window("weekly", 90, 50)), now=NOW, context=RoutingContext(reserves={"a": 20}))
     assert state_of(row, PLAIN)[0] == "reserved"
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 78, 80, 99, 100, 140])
+@pytest.mark.parametrize("left", ["2h58m", "13d23h"])
+def test_how_long_a_quarantine_lasts_is_never_cut_off(width: int, left: str) -> None:
+    until = NOW + (timedelta(hours=2, minutes=58) if left == "2h58m" else timedelta(days=13, hours=23))
+    held = Quarantine("claude-code:acme", "quota", until, "usage limit")
+    context = RoutingContext(quarantines={held.pool: held})
+    windows = window("weekly", 31, 26.3), window("5h", 27, 54)
+    rows = [
+        overview(pool(name, *windows), now=NOW, context=context) for name in ("claude-code:acme", "codex", "opencode")
+    ]
+    terminal = Terminal(width, 24, True, PLAIN)
+    shown = pool_table(rows, terminal)
+    assert shown[0].endswith(f" 31% quarantined {left}" if width < 50 else f"quarantined {left}")
+    assert all(line.endswith(" ready") and "31%" in line for line in shown[1:])
+    assert max(map(cells, shown)) <= width
+    usual = pool_table(rows[1:], terminal)
+    assert all(" -4.7 " in line and "│" in line for line in usual), "without a long state nothing gives way"
+
+
+def test_two_reasons_stand_whole_while_the_bar_can_give_way() -> None:
+    one = pool("codex", window("5h", 80, 10), ending("weekly", 30, timedelta(hours=2)))
+    shown = line(one, Terminal(80, 24, True, PLAIN))
+    assert shown.endswith("near 5h limit, urgent") and "│" in shown
 
 
 def test_a_wide_line_has_the_projection_the_load_the_hour_of_the_reset_and_the_age() -> None:
