@@ -27,6 +27,8 @@ from bullswarm_core.runs.saved_environment import save
 from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.task import Task, to_options, to_program
+from bullswarm_core.runs.workspace import workspace_of
+from bullswarm_core.wire import to_wire
 from bullswarm_core.workers.environment import is_session_variable
 from bullswarm_core.workers.identity import of as identity_of
 
@@ -141,6 +143,7 @@ def _record(
         environment=saved.values,
         secret_names=saved.secret_names,
         idempotency_key=idempotency_key,
+        workspace=to_wire(workspace_of(asked.cwd)),
     )
     folder = RunFolder.of(home, created.run_id)
     make_folder(folder.path)

@@ -38,7 +38,8 @@ from bullswarm_core.runs.record import record_decision
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.state import AttemptState, RunState
 from bullswarm_core.runs.step_task import step_task
-from bullswarm_core.wire import parse_iso
+from bullswarm_core.runs.workspace import Workspace, left_in, read_workspace, refuse_another, workspace_of
+from bullswarm_core.wire import parse_iso, to_wire
 from bullswarm_core.workers.capture import Follower, Gap
 from bullswarm_core.workers.facts import ExitFacts, StreamFacts
 from bullswarm_core.workers.first_start import take_turn
@@ -92,6 +93,7 @@ class LiveAttempt:
         self._asked_to_stop = False
         self._next_sign_of_life = 0.0
         self._launch: dict[str, Any] = {}
+        self._workspace: Workspace | None = None
         self._end_turn: EndTurn | None = None
         self._follower: Follower | None = None
         self._reader: StreamReader | None = None
@@ -114,12 +116,14 @@ class LiveAttempt:
         """Launch the CLI under its keeper. A launch that fails ends the attempt as one that never started."""
         try:
             prepared, self._end_turn = preparing.result()
-            self._launch = prepared.launch_document()
+            self._launch = prepared.launch_document() | {"workspace": to_wire(self._workspace)}
             # A kernel that dies while it starts the keeper leaves the next one this much to know the worker by.
             write_json(self._files.launch, self._launch)
             keeper = start_keeper(
                 prepared.spec, prepared.plan.environment, spec_file=self._files.spec, log_file=self._files.keeper_log
             )
+        except RunConflictError:
+            raise
         except (BullswarmError, OSError) as error:
             record = read_keeper(self._files.keeper)
             if record is None:
@@ -161,6 +165,7 @@ class LiveAttempt:
         elif record is not None:
             self._launch = read_json(self._files.launch, default={})
             self._launched(record.keeper)
+        self._workspace = read_workspace(self._launch.get("workspace"))
         alive = self._keeper is not None and is_alive(self._keeper)
         self._exit = read_exit(self._files.exit)
         if self._exit is not None:
@@ -316,6 +321,9 @@ class LiveAttempt:
             )
         if self._profile is None:
             raise WorkerStartError(f"pool {self.picked.pool} is gone", hint="bullswarm pools lists what is there")
+        # Looked at before the journal is read: whoever made a repository in the meantime is on record by then.
+        self._workspace = workspace_of(self._created.cwd)
+        refuse_another(Journal(connection).read_on(self._state), self.picked.step, self._workspace)
         if self._apart is not None:
             self._apart.make(self._state)
         prepared = prepare(self._services, connection, self._state, self._task, self.picked, self._files, self._profile)
@@ -377,6 +385,7 @@ class LiveAttempt:
             judgement=conclusion.document(),
             meta=conclusion.meta,
             output_file=conclusion.output_file,
+            workspace=to_wire(left_in(self._workspace, workspace_of(self._created.cwd))),
         )
         self._leave_turn()
         now = self._services.now()

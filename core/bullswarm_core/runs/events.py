@@ -30,7 +30,8 @@ class RunCreated(Payload):
     """A run was asked for. ``program`` is a program.v3 document; ``options`` are the run-wide choices.
 
     ``environment`` holds the names and values that the caller's environment had at launch, but for ``secret_names``, whose
-    values are never stored (design D4). ``idempotency_key`` is the caller's name for this very request.
+    values are never stored (design D4). ``idempotency_key`` is the caller's name for this very request. ``workspace`` says
+    which folder ``cwd`` was then (``runs.workspace``).
     """
 
     type: ClassVar[str] = "run.created"
@@ -48,6 +49,7 @@ class RunCreated(Payload):
     environment: Document = field(default_factory=dict)
     secret_names: tuple[str, ...] = ()
     idempotency_key: str | None = None
+    workspace: Document | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class AttemptPicked(Payload):
 
 @dataclass(frozen=True, slots=True)
 class AttemptLaunched(Payload):
-    """The keeper is running; ``launch`` says how the CLI was started, with nothing secret in it."""
+    """The keeper is running; ``launch`` says how the CLI was started and in which folder, with nothing secret in it."""
 
     type: ClassVar[str] = "attempt.launched"
     step: str
@@ -112,7 +114,10 @@ class AttemptTakenOver(Payload):
 
 @dataclass(frozen=True, slots=True)
 class AttemptFinished(Payload):
-    """The attempt has ended and was judged; ``judgement`` and ``meta`` are the verdict's parts."""
+    """The attempt has ended and was judged; ``judgement`` and ``meta`` are the verdict's parts.
+
+    ``workspace`` is the folder as it left it, or the one in which it refused to start.
+    """
 
     type: ClassVar[str] = "attempt.finished"
     step: str
@@ -123,6 +128,7 @@ class AttemptFinished(Payload):
     judgement: Document
     meta: Document
     output_file: str | None = None
+    workspace: Document | None = None
 
 
 @dataclass(frozen=True, slots=True)
