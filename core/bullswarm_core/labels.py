@@ -131,7 +131,8 @@ def typed_name(pool_id: str, label: str | None) -> str:
 def remember_pools(home: Home, pool_ids: Iterable[str]) -> None:
     """Note which pools this machine has, for ``Labels.load``: finding them costs as much as a whole verb.
 
-    Nothing is written while there are no labels, nor where the home can't be written.
+    Nothing is written while there are no labels, nor where the home can't be written. The state for the hooks tells of pools
+    too, but is no such memory: fewer verbs write it, and it keeps pools that only other processes find.
     """
     pools = sorted(pool_ids)
     if not home.labels_file.is_file() or pools == _known_pools(home):
