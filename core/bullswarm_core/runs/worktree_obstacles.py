@@ -68,7 +68,10 @@ def obstacles(cwd: str, files: Sequence[str], *, home: Path, environ: Mapping[st
 def _of_tree(repository: Repository, found: Listing, cwd: str, home: Path, environ: Mapping[str, str]) -> Iterator[str]:
     if found.submodules:
         names = ", ".join(found.submodules[:_MOST_NAMED])
-        yield f"the submodules {names} are checked out, and a worktree would not hold their files; {_OUT}"
+        yield (
+            f"the submodules {names} are checked out, and a worktree would not hold their files; {_OUT}, and say"
+            f" --concurrency 1 to have the steps work in {cwd} itself, one after the other"
+        )
     if repository.prefix and ask(("check-ignore", "-q", "--", "."), cwd=cwd, environ=environ).exit_code == 0:
         yield f"git ignores {cwd}, so that a worktree would not hold it; {_OUT}, or work in another folder"
     own = os.path.relpath(os.path.realpath(home), repository.top)

@@ -197,7 +197,10 @@ def test_repositories_inside_are_left_out_and_submodules_are_refused(tmp_path: P
     ]
     git(project, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(project / "nested"), "module")
     (submodule,) = obstacles(str(project), ["a.txt"], home=tmp_path / "state", environ=os.environ)
-    assert submodule.startswith("the submodules module are checked out")
+    assert submodule == (
+        "the submodules module are checked out, and a worktree would not hold their files; leave --isolation out, and say"
+        f" --concurrency 1 to have the steps work in {project} itself, one after the other"
+    )
 
 
 def test_a_merge_in_progress_is_taken_as_the_files_are(tmp_path: Path) -> None:
