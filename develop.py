@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -60,10 +61,10 @@ def running(*words: str) -> Step:
 
 
 @contextmanager
-def installing_clis() -> Iterator[Step]:
-    """Install the agent CLIs beside the first steps, which need no registry; yields the step that waits for the end of it."""
+def beside(*line: str) -> Iterator[Step]:
+    """Run this command line beside the steps; yields the step that waits for its end and shows what it said."""
     with tempfile.TemporaryFile() as told:
-        process = subprocess.Popen([str(PYTHON), str(INSTALL_CLIS)], cwd=ROOT, stdout=told, stderr=told)
+        process = subprocess.Popen(line, cwd=ROOT, stdout=told, stderr=told, start_new_session=True)
 
         def wait() -> int:
             code = process.wait(STEP_LIMIT_SEC)
@@ -74,40 +75,52 @@ def installing_clis() -> Iterator[Step]:
         try:
             yield wait
         finally:
-            process.kill()
-            process.wait()
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)  # npm, too, which is a child of it
+                process.wait()
 
 
 def check() -> int:
-    """Run everything that CI runs, in the order in which a fault shows soonest; return the first failing exit code.
+    """Install, and run everything that CI runs; return the first failing exit code.
 
-    The measurements come last and don't count: a busy machine must not turn a ratio into a failure.
+    What keeps one processor busy runs beside what leaves another idle: the install of the agent CLIs, which needs only this
+    Python, beside that of the project, and the types beside the unit tests. The measurements come last and don't count: a
+    busy machine must not turn a ratio into a failure.
     """
+    with beside(sys.executable, str(INSTALL_CLIS)) as installed:
+        install()
+        with beside(str(PYTHON), "-m", "mypy", ".") as typed:
+            return first_fault(steps(installed, typed))
+
+
+def steps(installed: Step, typed: Step) -> Iterator[tuple[str, Step]]:
+    """Give the steps by title, in the order in which a fault shows soonest."""
     # A file's tests share machines, so files are what is spread; most of the time of these tests is waiting. Two more tries,
     # each of them named: they run real programs against clocks, and a fault fails always where a busy machine fails once.
     agents = ["tests/agents", "--require-real-clis", "-n", "4", "--dist", "loadscope", "--reruns", "2", "-rR"]
     # Half of the unit tests' time is waiting for processes (measured on two cores with two at once): four are at work there.
     unit = [*UNIT_TESTS, "-n", "4", "--reruns", "1", "-rR"]
-    with installing_clis() as installed:
-        steps: list[tuple[str, Step]] = [
-            ("format", running("ruff", "format", "--check", ".")),
-            ("lint", running("ruff", "check", ".")),
-            ("types", running("mypy", ".")),
-            ("import rules", running(str(ENVIRONMENT / "bin" / "lint-imports"))),
-            ("unit tests", running("pytest", *unit)),
-            # Alone, so that what is killed is at work and not waiting for a processor.
-            ("processes killed at random", running("pytest", "tests/chaos", "-s")),
-            ("agent CLIs", installed),
-            ("tests on the agent CLIs", running("pytest", *agents)),
-            (MEASUREMENTS, running("pytest", "tests/benchmarks", "-s")),
-        ]
-        for title, step in steps:
-            print(f"\n== {title}", flush=True)
-            started = time.monotonic()
-            code = step()
-            print(f"== {title}: exit {code} after {time.monotonic() - started:.0f} s", flush=True)
-            if code and title != MEASUREMENTS:
-                return code
+    yield "format", running("ruff", "format", "--check", ".")
+    yield "lint", running("ruff", "check", ".")
+    yield "import rules", running(str(ENVIRONMENT / "bin" / "lint-imports"))
+    yield "unit tests", running("pytest", *unit)
+    yield "types", typed
+    # Alone, so that what is killed is at work and not waiting for a processor.
+    yield "processes killed at random", running("pytest", "tests/chaos", "-s")
+    yield "agent CLIs", installed
+    yield "tests on the agent CLIs", running("pytest", *agents)
+    yield MEASUREMENTS, running("pytest", "tests/benchmarks", "-s")
+
+
+def first_fault(steps: Iterable[tuple[str, Step]]) -> int:
+    """Take the steps one after the other until one fails, and return its exit code; 0 if none does."""
+    for title, step in steps:
+        print(f"\n== {title}", flush=True)
+        started = time.monotonic()
+        code = step()
+        print(f"== {title}: exit {code} after {time.monotonic() - started:.0f} s", flush=True)
+        if code and title != MEASUREMENTS:
+            return code
     return 0
 
 
@@ -116,10 +129,10 @@ def main() -> int:
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print(__doc__)
         return 0
-    install()
     word, rest = sys.argv[1], sys.argv[2:]
     if word == "check":
         return check()
+    install()
     if word == "test":
         command = [str(PYTHON), "-m", "pytest", *UNIT_TESTS, *rest]
     elif word == "agents":

@@ -8,8 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.processes import until
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+import develop  # noqa: E402 - the script at the root of the checkout is no package
 
 # Stands in for `bullswarm run`: it needs longer to end its worker than Python waits before it kills a child.
 _SLOW_TO_STOP = """#!{python}
@@ -49,3 +53,41 @@ def test_ctrl_c_is_answered_by_the_verb_and_its_exit_code_is_kept(checkout: Path
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert (out, err, process.returncode) == ("the verdict\n", "", 1)
+
+
+def test_the_first_fault_ends_the_check_and_a_measurement_is_none() -> None:
+    done: list[str] = []
+
+    def step(title: str, code: int) -> tuple[str, develop.Step]:
+        def work() -> int:
+            done.append(title)
+            return code
+
+        return title, work
+
+    assert develop.first_fault([step(develop.MEASUREMENTS, 1), step("a", 0)]) == 0
+    assert develop.first_fault([step("b", 0), step("c", 5), step("d", 0)]) == 5
+    assert done == [develop.MEASUREMENTS, "a", "b", "c"]
+
+
+def test_what_runs_beside_the_steps_is_waited_for_and_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    with develop.beside(sys.executable, "-c", "print('installed'); raise SystemExit(3)") as wait:
+        assert wait() == 3
+    assert capfd.readouterr().out == "installed\n\n"
+
+
+def test_a_check_that_ends_early_leaves_nothing_of_what_runs_beside_it(tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    child = f"import os, time; open({str(told)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    with develop.beside(sys.executable, "-c", parent):
+        pid = int(until(lambda: told.read_text() if told.exists() else None, "the child of it is at work"))
+    until(lambda: not alive(pid), "the child has ended")
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; one that nobody has waited for yet does not."""
+    try:
+        return b"State:\tZ" not in Path(f"/proc/{pid}/status").read_bytes()
+    except OSError:
+        return False
