@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -20,6 +21,8 @@ MOST_ANSWER_BYTES = 256 * 1024
 # A check takes 0.3 s; one that takes this long is caught in a pattern or in a nest of alternatives.
 CHECK_SEC = 20.0
 _LONGEST_TOKEN = 100
+# Where the system can, a folder is opened to be entered and not to be listed: its mode may allow the one alone.
+_ENTER = getattr(os, "O_PATH", os.O_RDONLY)
 _IN_WORDS: Mapping[AnswerFrom, str] = {
     "answer-file": "answer file", "structured-output": "structured output", "final-reply": "final reply",
 }  # fmt: skip
@@ -102,13 +105,15 @@ class AnswerNotCheckedError(BullswarmError):
 def in_file(path: Path) -> Found:
     """Read an answer file, which a worker wrote: only a regular file, followed through no link, of at most 256 KiB.
 
-    A FIFO would be waited for and a device be read for ever, so neither is opened for more than a look.
+    A FIFO would be waited for and a device be read for ever, so neither is opened for more than a look. A folder that is not
+    there, or is a link, holds no answer; of one that may not be entered nobody knows, and the worker is told so.
     """
     source: AnswerFrom = "answer-file"
     try:
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return Found(source)
+        folder = os.open(path.parent, _ENTER | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        nowhere = error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+        return Found(source, problem=None if nowhere else _why_unread(path, error))
     try:
         kind = os.lstat(path.name, dir_fd=folder).st_mode
         if not stat.S_ISREG(kind):
@@ -120,7 +125,7 @@ def in_file(path: Path) -> Found:
     except FileNotFoundError:
         return Found(source)
     except OSError as error:
-        return Found(source, problem=f"{path.name} cannot be read: {error.strerror}")
+        return Found(source, problem=_why_unread(path, error))
     finally:
         os.close(folder)
     if len(data) > MOST_ANSWER_BYTES:
@@ -129,6 +134,19 @@ def in_file(path: Path) -> Found:
         return Found(source, decoded(data), len(data))
     except AnswerTextError as error:
         return Found(source, size=len(data), problem=str(error))
+
+
+def _why_unread(path: Path, error: OSError) -> str:
+    """Say why an answer file can't be read, with the folder on the way to it that may not be entered, if there is one."""
+    for folder in reversed(path.parents):
+        try:
+            os.stat(f"{folder}/.")  # noqa: PTH116 - a Path drops the dot, which is what asks to enter it
+        except PermissionError:
+            mode = stat.S_IMODE(folder.lstat().st_mode)
+            return f"{path.name} cannot be read: the folder {folder} may not be entered (its mode is {mode:04o})"
+        except OSError:
+            break
+    return f"{path.name} cannot be read: {error.strerror}"
 
 
 def in_output(structured: str | None) -> Found:

@@ -3,7 +3,7 @@
 import os
 import socket
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -110,20 +110,63 @@ def test_a_folder_behind_a_link_holds_no_answer(tmp_path: Path) -> None:
     assert not in_file(tmp_path / "link" / "answer.json").given
 
 
-def test_a_file_that_may_not_be_read_is_told() -> None:
+@pytest.fixture
+def anybody() -> Iterator[Path]:
+    """A folder of somebody who is not root, who reads every file; below it whoever made it may do as it likes."""
     root = os.geteuid() == 0
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        path = Path(folder) / "answer.json"
-        path.write_text("1")
-        path.chmod(0)
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
         if root:
-            os.seteuid(NOBODY)  # root reads every file
+            os.chown(folder, NOBODY, -1)
+            os.seteuid(NOBODY)
         try:
-            assert in_file(path).problem == "answer.json cannot be read: Permission denied"
+            yield folder
         finally:
+            for path in (folder, *folder.glob("*")):
+                path.chmod(0o700)
             if root:
                 os.seteuid(0)
+
+
+def test_a_file_that_may_not_be_read_is_told(anybody: Path) -> None:
+    path = anybody / "answer.json"
+    path.write_text("1")
+    path.chmod(0)
+    assert in_file(path).problem == "answer.json cannot be read: Permission denied"
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o600, 0o400])
+@pytest.mark.parametrize("below", ["", "deep/deeper"])
+@pytest.mark.parametrize("written", [True, False])
+def test_a_folder_that_may_not_be_entered_is_named_with_its_mode(
+    anybody: Path, mode: int, below: str, written: bool
+) -> None:
+    folder = anybody / "locked"
+    path = folder / below / "answer.json"
+    path.parent.mkdir(parents=True)
+    if written:
+        path.write_text("1")
+    folder.chmod(mode)
+    found = in_file(path)
+    told = f"answer.json cannot be read: the folder {folder} may not be entered (its mode is {mode:04o})"
+    assert (found.given, found.text, found.problem) == (True, None, told)
+    _, check, _ = judge_answer({}, (found, Found("final-reply")), validate=takes_all)
+    assert (check.ok, check.source, check.problems) == (False, "answer-file", (AnswerProblem("#", told),))
+
+
+@pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="this system opens a folder only to list it")
+def test_a_folder_that_may_be_entered_and_not_listed_holds_its_answer(anybody: Path) -> None:
+    path = anybody / "closed" / "answer.json"
+    path.parent.mkdir()
+    path.write_text("1")
+    path.parent.chmod(0o100)
+    assert in_file(path).text == "1"
+
+
+def test_where_there_is_no_folder_there_is_no_answer(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("1")
+    assert not in_file(tmp_path / "nowhere" / "answer.json").given
+    assert not in_file(tmp_path / "file" / "answer.json").given
 
 
 # --- the other sources
