@@ -133,7 +133,6 @@ def test_a_transaction_is_all_or_nothing(home: Home) -> None:
 def test_a_locked_database_is_waited_for(home: Home) -> None:
     holder = open_database(home)
     waiter = open_database(home)
-    waiter.execute("PRAGMA busy_timeout = 1")  # so that our own retries do the waiting
     holder.execute("BEGIN IMMEDIATE")
     release = threading.Timer(0.3, lambda: None)
     release.start()
@@ -142,7 +141,6 @@ def test_a_locked_database_is_waited_for(home: Home) -> None:
 
     def write() -> None:
         connection = open_database(home)
-        connection.execute("PRAGMA busy_timeout = 1")
         begun = time.monotonic()
         with transaction(connection):
             add_event(connection, "late")
@@ -164,16 +162,21 @@ def test_a_locked_database_is_waited_for(home: Home) -> None:
 
 def test_a_lock_that_never_ends_is_named_at_last(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     holder, waiter = open_database(home), open_database(home)
-    waiter.execute("PRAGMA busy_timeout = 1")
     monkeypatch.setattr(database, "LOCK_PATIENCE_SEC", 0.1)
     holder.execute("BEGIN IMMEDIATE")
     with pytest.raises(LockTimeoutError, match=r"bullswarm\.db"), transaction(waiter):
         pass
+    assert sqlite_waits(waiter) == database.BUSY_TIMEOUT_MS, "reads still wait for whoever recovers the database"
     holder.execute("ROLLBACK")
     with transaction(waiter):
+        assert sqlite_waits(waiter) == database.BUSY_TIMEOUT_MS
         add_event(waiter, "one")
     holder.close()
     waiter.close()
+
+
+def sqlite_waits(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA busy_timeout").fetchone()[0])
 
 
 def test_many_processes_may_be_the_first(home: Home) -> None:
