@@ -7,6 +7,8 @@ import { clipped, oneLine } from './words'
 /** The process may take ten minutes at most; the answer of a run that isn't over must be there before. */
 const MOST_WAIT_SEC = 540
 export const PROCESS_MS = 590_000
+/** To begin takes some seconds, on a swamped machine and with a free model that is probed first some more. */
+export const BEGIN_MS = 30_000
 const LONGEST_ANSWER = 12_000
 const LONGEST_WHY = 300
 const SHOWN_FILES = 20
@@ -43,6 +45,8 @@ export type Outcome =
   | { kind: 'not started'; why: string }
   | { kind: 'running'; run: string; pool: string }
   | { kind: 'ended'; ok: boolean; verdict: Fields; answer: string; isWhole: boolean }
+
+export const LATE: Outcome = { kind: 'not started', why: `bullswarm did not begin within ${BEGIN_MS / 1000} s` }
 
 /** What the lines of `bullswarm delegation give` came to. */
 export const outcomeOf = (told: string, given: { trouble: string; isLate: boolean }): Outcome => {

@@ -50,12 +50,26 @@ export const troubleOf = (said: Said) => {
   return `bullswarm is broken: ${why} · fix: run bullswarm doctor, then /bullswarm refresh`
 }
 
-/** The file that bullswarm replaces on every change. */
-export async function statePath($: EngineInterface) {
+/** Makes a folder; true only if it was made, and by this very call. */
+export async function makeFolder($: EngineInterface, path: string) {
+  try {
+    return (await $.process.run(['mkdir', path], { timeoutMs: 30_000 })).exitCode === 0
+  } catch {
+    return false
+  }
+}
+
+/** The folder of what bullswarm can do without. */
+export async function cacheFolder($: EngineInterface) {
   const chosen = await $.env.get('BULLSWARM_HOME')
   const home = (await $.env.get('HOME')) ?? ''
   const root = chosen ? chosen.replace(/^~(?=\/|$)/, home) : `${home}/.bullswarm`
-  return `${root}/cache/mod-state.json`
+  return `${root}/cache`
+}
+
+/** The file that bullswarm replaces on every change. */
+export async function statePath($: EngineInterface) {
+  return `${await cacheFolder($)}/mod-state.json`
 }
 
 /** The state in a text; undefined for anything else. */

@@ -3,9 +3,10 @@ import type { EngineInterface } from 'claude-code'
 
 import type { StripMode } from '../types'
 import { block, OPENING, signature } from './context'
-import { agentResult, outcomeOf, PROCESS_MS, resultText, runningText, taskOf, waitSeconds } from './delegation'
+import { agentResult, BEGIN_MS, LATE, outcomeOf, PROCESS_MS, resultText, runningText, taskOf, waitSeconds } from './delegation'
 import type { Outcome, Task } from './delegation'
-import { bullswarm, troubleOf } from './program'
+import { bullswarm, cacheFolder, makeFolder, troubleOf } from './program'
+import type { Said } from './program'
 import { keepStrip, known } from './store'
 import { findVerdict, verdictLine } from './verdict'
 import { follow, newWatch, soon } from './watch'
@@ -105,12 +106,26 @@ export async function handedOver($: EngineInterface, session: Session, call: Rec
 async function give($: EngineInterface, task: Task): Promise<Omit<Given, 'task'>> {
   const startedAt = await $.clock.now()
   const waitSec = waitSeconds(await $.env.get('BULLSWARM_DELEGATION_WAIT_SEC').catch(nothing))
-  const request = { ...task, cwd: await $.session.cwd(), waitSec, provider: PROVIDER }
-  const said = await bullswarm($, ['delegation', 'give'], { stdin: JSON.stringify(request), timeoutMs: PROCESS_MS })
-  const outcome = outcomeOf(said.out, { trouble: said.code === 0 ? '' : troubleOf(said), isLate: said.isLate })
+  const claim = `${await cacheFolder($)}/give-${crypto.randomUUID()}`
+  const beginBefore = (startedAt + PROCESS_MS) / 1000
+  const request = { ...task, cwd: await $.session.cwd(), waitSec, provider: PROVIDER, claim, beginBefore }
+  const given = bullswarm($, ['delegation', 'give'], { stdin: JSON.stringify(request), timeoutMs: PROCESS_MS })
+  const said = await unlessWithdrawn($, given, claim)
+  const outcome = said === null ? LATE : outcomeOf(said.out, { trouble: said.code === 0 ? '' : troubleOf(said), isLate: said.isLate })
   // From here on nothing may throw: a hook that fails is passed over, and a second agent would do the same work.
   const endedAt = await $.clock.now().catch(() => startedAt)
   return { outcome, tookMs: endedAt - startedAt }
+}
+
+/** What the process said; null where it hadn't begun in time and never will, because the claim to the task is ours.
+
+Making a folder is atomic: the process makes the same one before it starts anything, so that only one of the two does the task. A
+process that has begun is waited for, and so is one of which nobody can tell. */
+async function unlessWithdrawn($: EngineInterface, given: Promise<Said>, claim: string): Promise<Said | null> {
+  let isOver = false
+  void given.then(() => (isOver = true))
+  const withdrawn = $.clock.sleep(BEGIN_MS).then(() => !isOver && makeFolder($, claim)).catch(() => false)
+  return Promise.race([given, withdrawn.then(isOurs => (isOurs ? null : given))])
 }
 
 /** The Agent tool's result for work that was started. */

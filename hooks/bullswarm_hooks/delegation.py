@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MOST_WAIT_SEC = 540.0
 # What the waiting process may need beyond its wait: to start, to read the verdict, to print it.
 _GRACE_SEC = 20.0
+# To begin takes some seconds, on a swamped machine and with a free model that is probed first some more.
+_BEGIN_SEC = 30.0
 WAIT_VARIABLE = "BULLSWARM_DELEGATION_WAIT_SEC"
 _LONGEST_ANSWER = 12_000
 _LONGEST_WHY = 300
@@ -154,13 +156,28 @@ def _delegated(call: Call, task: Task) -> list[dict[str, Any]]:
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=dict(call.environ)
     )
-    try:
-        told, _ = process.communicate(json.dumps(request).encode(), timeout=wait + _GRACE_SEC)
-    except subprocess.TimeoutExpired as late:
-        process.kill()
-        process.wait()
-        told = late.stdout or b""
+    told = _told(process, json.dumps(request).encode(), wait + _GRACE_SEC)
     return [event for line in told.splitlines() if isinstance(event := _json(line), dict)]
+
+
+def _told(process: Any, request: bytes, patience: float) -> bytes:
+    """Return what the process told within ``patience`` seconds; one that begins nothing is ended much sooner.
+
+    It tells of a run before it starts it: killed and without such a line, it has started nothing and never will.
+    """
+    import subprocess
+
+    began = min(_BEGIN_SEC, patience)
+    try:
+        return bytes(process.communicate(request, timeout=began)[0])
+    except subprocess.TimeoutExpired as late:
+        if late.stdout:
+            try:
+                return bytes(process.communicate(timeout=max(patience - began, 0.0))[0])
+            except subprocess.TimeoutExpired:
+                pass
+    process.kill()
+    return bytes(process.communicate()[0])
 
 
 def wait_seconds(text: str | None) -> float:

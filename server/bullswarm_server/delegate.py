@@ -1,8 +1,9 @@
 """``python -m bullswarm_server.delegate``: gives one subagent's task to a pool, for the hook that waits for the answer.
 
 The request is one JSON object on standard input: ``{"prompt", "lane", "cwd", "waitSec", "provider"}``; the last is the
-calling agent's own. What happens is told a JSON line at a time, so that a hook whose time is over still knows whether work
-was started:
+calling agent's own. With ``claim`` and ``beginBefore`` (Unix seconds) the caller doesn't wait for ever that it begins: whoever
+first makes the folder ``claim`` does the task, this process before it creates the run, or the caller by itself. What happens
+is told a JSON line at a time, so that a hook whose time is over still knows whether work was started:
 
 - ``refused``: nothing was started, and ``why``;
 - ``created``: the run exists and its kernel starts (``runId``, ``shortId``);
@@ -15,12 +16,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from bullswarm_core.errors import BullswarmError, UsageError
+from bullswarm_core.errors import BullswarmError, RunConflictError, StorageError, UsageError
 from bullswarm_core.home import Home
 from bullswarm_core.runs.state import RunState
 
@@ -28,6 +31,9 @@ Tell = Callable[..., None]
 # The hook shows 12,000 characters; a letter takes up to four bytes.
 _ANSWER_BYTES = 48_000
 _NEVER_STARTED = "never-started"
+# A claim is kept far longer than any request may begin, and then cleared away by a later one.
+_CLAIM_NAME = "give-"
+_CLAIM_KEPT_SEC = 24 * 3600.0
 
 
 def main() -> int:
@@ -87,6 +93,7 @@ def delegate(request: Mapping[str, Any], home: Home, environ: Mapping[str, str],
             return
     connection = open_database(home)
     try:
+        claim(request)
         created = create_run(
             home, connection, asked.task, environ=environ, origin=asked.origin, now=asked.services.now()
         )
@@ -103,6 +110,35 @@ def delegate(request: Mapping[str, Any], home: Home, environ: Mapping[str, str],
     tell(
         "ended", verdict=verdict, started=worker_started(state), answer=answer, answerIsWhole=whole, why=verdict["why"]
     )
+
+
+def claim(request: Mapping[str, Any]) -> None:
+    """Take the task for good, or leave it to the caller for good; a request without a claim is always taken.
+
+    Making a folder is atomic: of two that try only one succeeds. Raises RunConflictError when it is the caller's by now,
+    StorageError when nobody can tell.
+    """
+    if request.get("claim") is None:
+        return
+    place, now = Path(str(request["claim"])), time.time()
+    if now >= float(request["beginBefore"]):
+        raise RunConflictError("it took too long to begin", hint="the caller does the task itself")
+    _clear_old(place.parent, now)
+    try:
+        place.mkdir(mode=0o700)
+    except FileExistsError as error:
+        raise RunConflictError("it took too long to begin", hint="the caller does the task itself") from error
+    except OSError as error:
+        raise StorageError(f"cannot make {place}: {error.strerror}", hint="check who may write there") from error
+
+
+def _clear_old(folder: Path, now: float) -> None:
+    for old in folder.glob(f"{_CLAIM_NAME}*"):
+        try:
+            if now - old.lstat().st_mtime > _CLAIM_KEPT_SEC:
+                shutil.rmtree(old, ignore_errors=True)
+        except OSError:
+            continue
 
 
 def worker_started(state: RunState) -> bool:
