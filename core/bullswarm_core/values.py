@@ -76,18 +76,17 @@ class _Constructor(_Later):
         return super().__get__(instance, owner)
 
     def _fill(self, instance: Any, /, *given: Any, **named: Any) -> None:
-        content = dict(zip(self.owner.__match_args__, given, strict=False))
-        unclear = len(content) < len(given) or not content.keys().isdisjoint(named)
-        content |= named
-        known = self.owner.__value_fields__.items()
-        values = {name: content.pop(name) if name in content else item.value() for name, item in known}
-        if unclear or content or any(value is _MISSING for value in values.values()):
+        owner, put = self.owner, object.__setattr__
+        content = {**dict(zip(owner.__match_args__, given, strict=False)), **named}
+        unclear = len(content) < len(given) + len(named)
+        for name, item in owner.__value_fields__.items():
+            value = content.pop(name) if name in content else item.value()
+            unclear |= value is _MISSING
+            put(instance, name, value)
+        if unclear or content:
             # Python itself says best what is wrong with a call.
             super().__get__(instance)(*given, **named)
-            return
-        for name, value in values.items():
-            object.__setattr__(instance, name, value)
-        if hasattr(instance, "__post_init__"):
+        elif hasattr(owner, "__post_init__"):
             instance.__post_init__()
 
 
