@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,27 @@ def test_writers_at_work_at_once_are_both_merged(shells: Site) -> None:
     found = last(state, "one")
     assert found.judgement["worktree"]["merged"] == found.judgement["changedFiles"] == ["made.txt"]
     assert shells.in_flight() == [] and found.judgement["attribution"] == "own"
+
+
+def test_nothing_is_merged_into_another_folder_in_place_of_the_projects(shells: Site) -> None:
+    program = document(step("one", ["made.txt"], f"{meeting(shells, 'one')}; echo made > made.txt"))
+    run_id = begin(shells, program, isolation="worktree")
+    met(shells, "one")
+    # A copy, so that git finds everything where it was.
+    copy = shells.project.with_name("copy")
+    shutil.copytree(shells.project, copy, symlinks=True)
+    shells.project.rename(shells.project.with_name("moved"))
+    copy.rename(shells.project)
+    go(shells)
+    state = ended(shells, run_id)
+    kept = shells.run_folder() / "workspaces/one-1"
+    found = last(state, "one")
+    assert (found.ok, found.failure_kind, len(state.steps["one"].attempts)) == (False, "ownership-conflict", 1)
+    assert found.why == (
+        f"nothing was merged: {shells.project} is not what it was when the work began: another folder is in its place"
+    )
+    assert not (shells.project / "made.txt").exists() and (kept / "made.txt").read_bytes() == b"made\n"
+    assert any(note["kind"] == "worktree-kept" for note in found.judgement["notes"])
 
 
 def test_a_conflict_comes_back_with_the_worktree_and_a_rerun_begins_from_the_tree_as_it_is(shells: Site) -> None:

@@ -253,7 +253,7 @@ class LiveAttempt:
     def _settled(self, apart: Apart, conclusion: Conclusion) -> Conclusion | None:
         """Return the conclusion with what became of the worktree; None while it is merged."""
         if self._settling is None:
-            self._settling = self._aside(lambda _: apart.settle(conclusion), "merge")
+            self._settling = self._aside(lambda _: apart.settle(conclusion, self._workspace), "merge")
         return self._settling.result() if self._settling.done else None
 
     def _aside(self, work: Callable[[sqlite3.Connection], Result], what: str) -> Aside[Result]:
@@ -304,7 +304,7 @@ class LiveAttempt:
                 ok=False, why=f"bullswarm failed while following this attempt: {words}", failure_kind="runtime"
             )
         broken = Conclusion(judgement=judgement, meta={"pool": self.picked.pool}, output_file=None, parts={})
-        self._record(self._apart.settle(broken) if self._apart is not None else broken)
+        self._record(self._apart.settle(broken, None) if self._apart is not None else broken)
 
     def _leave_turn(self) -> None:
         """Let the next start of this CLI go ahead."""

@@ -17,6 +17,7 @@ from bullswarm_core.runs.events import AttemptPicked
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.places import is_apart, place_in
 from bullswarm_core.runs.state import RunState
+from bullswarm_core.runs.workspace import Workspace, replaced, workspace_of
 from bullswarm_core.runs.worktree_obstacles import obstacles
 from bullswarm_core.runs.worktrees import Merged, Worktree, merged_to_json, remove_spent
 from bullswarm_core.values import dataclass, field, replace
@@ -62,10 +63,16 @@ class Apart:
                 raise WorkerStartError(obstacle)
         self.worktree.make(self.origin)
 
-    def settle(self, conclusion: Conclusion) -> Conclusion:
-        """Merge what a good attempt made, and tell where the work of another stays; it may be called again after a kill."""
+    def settle(self, conclusion: Conclusion, launched: Workspace | None) -> Conclusion:
+        """Merge what a good attempt made, and tell where the work of another stays; it may be called again after a kill.
+
+        ``launched`` is the person's folder as it was when the attempt was launched: nothing is merged into another one.
+        """
         if not os.path.lexists(self.worktree.path):
             return conclusion
+        now = workspace_of(self.origin)
+        if launched is not None and now is not None and conclusion.judgement.ok:
+            conclusion = _unless(replaced([launched], now, writer_at_work=False), conclusion, self)
         try:
             if conclusion.judgement.ok:
                 return _after(conclusion, self.worktree.merge_back(tuple(files_of(self.step))))
@@ -78,6 +85,20 @@ class Apart:
     def clear(self) -> None:
         """Remove the worktree if nothing in it would be lost; a later start of the run's tries again what fails."""
         self.worktree.remove_if_spent()
+
+
+def _unless(why: str | None, conclusion: Conclusion, apart: Apart) -> Conclusion:
+    """Return the conclusion, failed where ``why`` says that the folder to merge into is another by now."""
+    if why is None:
+        return conclusion
+    failed = replace(
+        conclusion.judgement,
+        ok=False,
+        failure_kind="ownership-conflict",
+        why=f"nothing was merged: {apart.origin} is not what it was when the work began: {why}",
+        content_usable_despite_exit=True,
+    )
+    return replace(conclusion, judgement=failed)
 
 
 def _over(state: RunState) -> frozenset[str]:
