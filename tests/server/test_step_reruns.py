@@ -123,3 +123,51 @@ def test_a_step_that_was_accepted_and_is_begun_anew_keeps_its_work(workers: Site
     workers.go()
     state = go_on(workers, run_id, rerun("a", by="me"))
     assert statuses(state) == {"a": "succeeded"} and judgement(state, 2)["carried"] is True
+
+
+COMMIT = "git -c user.name=Ada -c user.email=ada@example.org commit -q"
+ONCE_COMMITTED = f"[ -e .git/did ] || {{ touch .git/did; echo first >made.txt; git add made.txt; {COMMIT} -m work; }}"
+
+
+@pytest.mark.parametrize("named", [{}, {"files": ["made.txt"]}])
+@pytest.mark.parametrize(
+    ("between", "stands"),
+    [
+        (lambda folder: git(folder, "commit", "-q", "--amend", "-m", "other"), True),
+        (lambda folder: git(folder, "revert", "--no-edit", "HEAD"), False),
+        (lambda folder: (folder / "made.txt").unlink(), False),
+    ],
+)
+def test_committed_work_stands_as_long_as_what_was_committed_does(
+    workers: Site, named: dict[str, Any], between: Callable[[Path], object], stands: bool
+) -> None:
+    git(workers.project, "commit", "-q", "--allow-empty", "-m", "start")
+    said = again(workers, step(ONCE_COMMITTED, evidence=[CHECK], **named), between)
+    assert (said["carried"], said["status"]) == (stands, "succeeded" if stands else "failed")
+
+
+@pytest.mark.parametrize("commit", ["commit", "revert"])
+def test_a_commit_of_what_was_there_before_stands_until_it_is_reverted(workers: Site, commit: str) -> None:
+    git(workers.project, "commit", "-q", "--allow-empty", "-m", "start")
+    (workers.project / "made.txt").write_text("the person's\n")
+    do = f"[ -e .git/did ] || {{ touch .git/did; git add made.txt; {COMMIT} -m work; }}"
+    said = again(
+        workers,
+        step(do, evidence=[CHECK]),
+        lambda folder: git(folder, "revert", "--no-edit", "HEAD") if commit == "revert" else None,
+    )
+    assert (said["carried"], said["status"]) == ((True, "succeeded") if commit == "commit" else (False, "failed"))
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    ["{", "[]", '{"changed": [1]}', '{"changed": {"made.txt": 1, "a": {}}}', '{"commits": 5, "changed": "x"}',
+     '{"commits": [["x"], "--all", "HEAD"]}', '{"changed": {"../x": {"kind": "missing"}}}'],
+)  # fmt: skip
+def test_a_record_that_somebody_spoiled_proves_nothing(workers: Site, spoiled: str) -> None:
+    def spoil(_: Path) -> None:
+        (file,) = workers.run_folder().glob("made-*")
+        file.write_text(spoiled)
+
+    said = again(workers, step(ONCE, evidence=[CHECK]), spoil)
+    assert (said["failureKind"], said["carried"]) == ("not-produced", False)

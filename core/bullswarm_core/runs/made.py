@@ -7,6 +7,8 @@ Rule: reference runs-and-workflows 6.3 ("during the step" covers all attempts of
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,20 +18,24 @@ from bullswarm_core.home import read_json, write_json
 from bullswarm_core.judging.deliverable import DeliverableFacts, TreeSnapshot, showable
 from bullswarm_core.judging.fingerprint import FOLDER_FILES, HASHED_BYTES, Budget, Entry, Looker
 from bullswarm_core.judging.git_tree import GitTree
-from bullswarm_core.values import dataclass, field
+from bullswarm_core.values import dataclass, field, replace
 from bullswarm_core.wire import from_wire, to_wire
 from bullswarm_core.workers.spawn import run_child
+
+_HASH = re.compile("[0-9a-f]{40,64}")
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
     """What stood when an attempt ended: ``changed`` by it, and named files ``written`` again, whatever is in them.
 
-    Both by path relative to the folder of work; an entry ``missing`` is a file that it deleted. ``commits`` are its commits.
+    By path relative to the folder of work; an entry ``missing`` is a file that it deleted. ``commits`` are its commits, and
+    ``committed`` what was in the paths that they touched.
     """
 
     changed: Mapping[str, Entry] = field(default_factory=dict)
     written: Mapping[str, Entry] = field(default_factory=dict)
+    committed: Mapping[str, Entry] = field(default_factory=dict)
     commits: tuple[str, ...] = ()
 
 
@@ -40,6 +46,7 @@ def keep_made(path: Path, after: TreeSnapshot, facts: DeliverableFacts, written:
     made = Made(
         {name: _read(looker, name, entry) for name, entry in after.entries.items() if showable(name) in changed},
         {name: looker.entry(name, largest=HASHED_BYTES) for name in written},
+        {name: _read(looker, name, after.entries[name]) for name in after.committed} if facts.commits else {},
         facts.commits,
     )
     write_json(path, to_wire(made))
@@ -49,25 +56,33 @@ def recall_made(paths: Iterable[Path]) -> Made:
     """Return what all these attempts made, oldest first: of a file, what the last of them left."""
     changed: dict[str, Entry] = {}
     written: dict[str, Entry] = {}
+    committed: dict[str, Entry] = {}
     commits: dict[str, None] = {}
     for path in paths:
         document = _document(path)
         changed |= _entries(document.get("changed"))
         written |= _entries(document.get("written"))
-        commits |= dict.fromkeys(document.get("commits") or ())
-    return Made(changed, written, tuple(commits))
+        committed |= _entries(document.get("committed"))
+        # What was committed and changed later is as the later attempt left it.
+        committed |= {name: entry for name, entry in changed.items() if name in committed}
+        commits |= dict.fromkeys(_hashes(document.get("commits")))
+    return Made(changed, written, committed, tuple(commits))
 
 
 def still_standing(made: Made, cwd: str, environ: Mapping[str, str]) -> Made:
-    """Return what of it is in ``cwd`` as it was left; of the commits, those that what is checked out there contains."""
+    """Return what of it is in ``cwd`` as it was left.
+
+    Commits stand where what is checked out contains them and all the work stands: one that was reverted is still in there.
+    """
     looker = _looker(str(Path(cwd).resolve()))
     tree = GitTree(looker.root, run_child, environ)
 
     def standing(known: Mapping[str, Entry]) -> dict[str, Entry]:
         return {name: entry for name, entry in known.items() if entry.same_as(looker.entry(name, largest=HASHED_BYTES))}
 
-    commits = tuple(commit for commit in made.commits if tree.contains(commit))
-    return Made(standing(made.changed), standing(made.written), commits)
+    found = Made(standing(made.changed), standing(made.written), standing(made.committed))
+    whole = (len(found.changed), len(found.committed)) == (len(made.changed), len(made.committed))
+    return replace(found, commits=tuple(commit for commit in made.commits if whole and tree.contains(commit)))
 
 
 def _looker(root: str) -> Looker:
@@ -91,4 +106,16 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _entries(document: Any) -> dict[str, Entry]:
-    return {name: from_wire(Entry, entry) for name, entry in (document or {}).items()}
+    """Read the entries of a record; one that somebody spoiled proves nothing."""
+    if not isinstance(document, dict):
+        return {}
+    found = {}
+    for name, entry in document.items():
+        with contextlib.suppress(ValueError):
+            found[name] = from_wire(Entry, entry)
+    return found
+
+
+def _hashes(document: Any) -> list[str]:
+    known = document if isinstance(document, list) else []
+    return [commit for commit in known if isinstance(commit, str) and _HASH.fullmatch(commit)]

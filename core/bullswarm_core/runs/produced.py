@@ -152,7 +152,8 @@ def _as_left(tree: Tree, files: AttemptFiles, wanted: Wanted, earlier: Earlier, 
         own.facts,
         modified=tuple(sorted({*own.facts.modified, *there})),
         deleted=tuple(sorted({*own.facts.deleted, *gone})),
-        commits=(*own.facts.commits, *made.commits),
+        # A commit of which another attempt undid a part is no whole work any more.
+        commits=own.facts.commits if undone else (*own.facts.commits, *made.commits),
     )
 
     def named(file: NamedFile) -> NamedFile:
