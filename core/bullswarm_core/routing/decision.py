@@ -88,6 +88,7 @@ class Candidate:
     forecast_pacing_pct: float | None
     rate_per_minute: float | None
     pacing_rate_per_minute: float | None
+    daily_rate_per_minute: float | None
     estimate_source: EstimateSource
     near_five_hour_limit: bool
     near_five_hour_penalty: bool

@@ -61,7 +61,7 @@ def measure(
     pace, effective, forecast, left, state, urgency = _pacing(window, paced, rate=rate, taken=taken, flat=flat)
     reserve = effective_reserve(reserve_pct, window.kind, paced.minutes_left) if window and reserve_pct else 0.0
     sliver = sliver_of(forecasts, current)
-    five_hour_rate = pool.rates.get("5h")
+    five_hour_rate, daily_rate = pool.rates.get("5h"), pool.rates.get("daily")
     resets_in = None if paced.minutes_left is None else one_decimal(paced.minutes_left)
     source: EstimateSource = rate.source if rate else ("penalty" if load.count else "none")
     # In the order of the row: it has fifty fields, and to give them by name takes five times as long, a fifth of a pick.
@@ -74,7 +74,8 @@ def measure(
         forecasts.get("weekly", NOTHING_READ).projected, forecasts.get("monthly", NOTHING_READ).projected,
         window.kind if window else None, window.source if window else None,
         paced.used, paced.elapsed, left, paced.resets_at, resets_in, paced.projected, forecast,
-        five_hour_rate.pct_per_minute if five_hour_rate else None, rate.pct_per_minute if rate else None, source,
+        five_hour_rate.pct_per_minute if five_hour_rate else None, rate.pct_per_minute if rate else None,
+        daily_rate.pct_per_minute if daily_rate else None, source,
         near_window is not None, False, near_window, under_clock,
         False, over_window is not None, over_window,
         reserve or None, bool(reserve) and forecast is not None and forecast >= 100.0 - reserve,

@@ -211,6 +211,7 @@ def test_each_number_stands_under_its_own_name() -> None:
         "forecast_pacing_pct": 101.7,
         "rate_per_minute": 0.5,
         "pacing_rate_per_minute": 0.3,
+        "daily_rate_per_minute": 0.25,
         "estimate_source": "history",
         "near_five_hour_limit": True,
         "near_five_hour_penalty": False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 
 import pytest
 from hypothesis import example, given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from tests.core.routing.builders import ANALYZE, NOW, busy, history, pool, window
 from tests.core.routing.test_properties import NAMES, pools
 
-from bullswarm_core.pools import EFFORTS, Pool, Rung
+from bullswarm_core.pools import EFFORTS, Pool, Rate, Rung, WindowKind
 from bullswarm_core.routing import Decision, Request, RoutingContext, decide
 from bullswarm_core.routing.policies.foresight_chances import expected_loss, length_within, wall_chance
 
@@ -61,6 +62,74 @@ def test_a_wall_that_the_reset_comes_before_is_none() -> None:
         "closing", window("weekly", 20, 50), window("5h", 97, 98), rates=RATES
     )  # 6 minutes, 10 minutes of rest
     assert pick(closing, pool("clear", window("weekly", 48, 50), rates=RATES)).pool == "closing"
+
+
+def test_a_pool_that_takes_long_gains_nothing_by_that() -> None:
+    windows = (window("weekly", 30, 50), window("5h", 10, 20))
+    slow, usual = pool("a-slow", *windows, rates=RATES), pool("b-usual", *windows, rates=RATES)
+    assert pick(slow, usual, expected_minutes={"a-slow": 40.0}).pool == "b-usual"
+    assert pick(slow, usual, expected_minutes={"a-slow": 10.0}).pool == "a-slow"
+
+
+def test_at_a_wall_the_pools_own_minutes_count_as_much_as_the_usual_ones() -> None:
+    near = pool("near", window("weekly", 10, 50), window("5h", 80, 20), rates=RATES)  # 67 minutes are left of it
+    alike = {name: pick(near, expected_minutes={"near": own}).reason for name, own in (("same", 40.0), ("usual", 10.0))}
+    of_twenty = pick(near, request=Request("analyze", candidate_minutes=20.0)).reason
+    chances = [re.search(r"(\d+)% chance", reason) for reason in (alike["same"], of_twenty, alike["usual"])]
+    shown = [int(found[1]) if found else 0 for found in chances]
+    assert shown[0] == shown[1] > shown[2]
+
+
+def test_a_minute_lost_weighs_more_than_ten_that_are_placed_well() -> None:
+    """A chance of 4 % that some of it is lost outweighs a pace of 1.0 in place of 1.4."""
+    near = pool("near", window("weekly", 30, 50), window("5h", 88, 20), rates=RATES)
+    clear = pool("clear", window("weekly", 49, 50), window("5h", 10, 20), rates=RATES)
+    decision = pick(near, clear)
+    assert decision.pool == "clear"
+    assert "further behind but riskier: near (needs 1.4x, 4% chance of its 5-hour limit)" in decision.reason
+
+
+@pytest.mark.parametrize("rates", [{**RATES, "daily": history(0.2)}, RATES], ids=["measured", "without a rate"])
+def test_a_daily_window_beside_the_pacing_window_is_a_wall(rates: dict[WindowKind, Rate]) -> None:
+    near = pool(
+        "near", window("weekly", 20, 50), window("daily", 98, 50), rates=rates
+    )  # 10 minutes, or two thirds of a task
+    clear = pool("clear", window("weekly", 40, 50), window("daily", 50, 50), rates=rates)
+    decision = pick(near, clear)
+    assert decision.pool == "clear"
+    assert re.search(
+        r"further behind but riskier: near \(needs 1.6x, \d\d% chance of its daily limit\)", decision.reason
+    )
+    closing = pool(
+        "closing", window("weekly", 20, 50), window("daily", 98, 99.9), rates=rates
+    )  # a minute and a half to its reset
+    assert pick(closing, clear).pool == "closing"
+
+
+def test_a_daily_window_that_paces_is_a_wall_by_its_own_rate() -> None:
+    for rate, shown in ((0.2, "chance of its daily limit"), (0.02, "no limit in sight")):
+        assert shown in pick(pool("day", window("daily", 98, 50), rates={"daily": history(rate)})).reason
+
+
+def test_a_bootstrap_rate_far_too_high_keeps_no_pool_from_being_measured() -> None:
+    """The person had used half of the week before the first attempt of ten minutes: 5 % a minute, it seems."""
+    behind, even = window("weekly", 20, 50), window("weekly", 48, 50)
+    other = pool("other", even, rates=RATES)
+    for rates in ({"weekly": Rate(5.0, "bootstrap", 1)}, {"weekly": Rate(5.0, "bootstrap", 1), "5h": history(0.3)}):
+        decision = pick(pool("seldom", behind, rates=rates), other)
+        assert decision.pool == "seldom"
+        assert "no limit in sight" in decision.reason
+    assert pick(pool("seldom", behind, rates={"weekly": Rate(5.0, "history", 4)}), other).pool == "other"
+
+
+def test_no_window_fills_faster_than_the_five_hours() -> None:
+    """By the 5 hours' rate 67 minutes are left of the week, by its own 7."""
+    windows = (window("weekly", 80, 50), window("5h", 0, 20))
+    chances = []
+    for rates in ({"weekly": history(3.0), "5h": history(0.3)}, {"weekly": history(3.0)}):
+        found = re.search(r"(\d+)% chance of its weekly limit", pick(pool("p", *windows, rates=rates)).reason)
+        chances.append(int(found[1]) if found else 0)
+    assert chances[0] <= 1 and chances[1] >= 60
 
 
 def test_work_in_flight_makes_a_wall_likelier() -> None:
