@@ -10,12 +10,17 @@ from pathlib import Path
 from tests.benchmarks.month.families import FAMILIES
 from tests.benchmarks.month.optimum import optimum
 
-from bullswarm_core.simulation import Month, Score, simulate
+from bullswarm_core.pools import Lane, Rate, WindowKind
+from bullswarm_core.simulation import Month, Score, Subscription, simulate
 from bullswarm_core.simulation.recipes import draw
-from bullswarm_core.values import dataclass
+from bullswarm_core.values import dataclass, replace
 
 TOLD = "+lengths"
 """What a policy's name ends with here when it is told the lengths of tasks."""
+SEASONED = "+habits"
+"""What it ends with when rates and earlier tasks' lengths are known from the first minute, as after some months of use."""
+EARLIER = 1_000_000
+"""What is added to a month's seed to draw the tasks that were before it."""
 TOLERANCE = 1e-3
 """Worker-minutes by which the solver's optimum may be short of the truth, of some ten thousand."""
 
@@ -40,12 +45,33 @@ def measured(family: str, seed: int, policies: Iterable[str]) -> list[Result]:
     recipe = next(recipe for recipe in FAMILIES if recipe.name == family)
     month = draw(recipe, seed)
     best = optimum(month)
-    return [_result(family, seed, policy, _played(month, policy), best) for policy in policies]
+    months = {False: month, True: seasoned(month, draw(recipe, seed + EARLIER))}
+    return [
+        _result(family, seed, policy, _played(months[policy.endswith(SEASONED)], policy), best) for policy in policies
+    ]
+
+
+def seasoned(month: Month, earlier: Month) -> Month:
+    """The same month with true rates and the lengths of ``earlier``'s tasks known at its begin."""
+    lengths: dict[Lane, tuple[float, ...]] = {}
+    for task in earlier.tasks:
+        lengths[task.lane] = (*lengths.get(task.lane, ()), task.minutes)
+    subscriptions = [replace(item, known_rates=_true_rates(item)) for item in month.subscriptions]
+    return replace(month, subscriptions=tuple(subscriptions), known_minutes=lengths)
+
+
+def _true_rates(subscription: Subscription) -> dict[WindowKind, Rate]:
+    """What a worker-minute burns on average over the lanes."""
+    burns = list(subscription.burn.values())
+    return {
+        limit.kind: Rate(sum(burn[limit.kind] for burn in burns) / len(burns), "history")
+        for limit in subscription.limits
+    }
 
 
 def _played(month: Month, policy: str) -> Score:
     """Play a month; ``foresight+lengths`` is ``foresight`` that is told how long each task truly takes."""
-    return simulate(month, policy.removesuffix(TOLD), told_lengths=policy.endswith(TOLD))
+    return simulate(month, policy.removesuffix(TOLD).removesuffix(SEASONED), told_lengths=policy.endswith(TOLD))
 
 
 def _result(family: str, seed: int, policy: str, score: Score, best: float) -> Result:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from tests.benchmarks.month.families import FAMILIES
-from tests.benchmarks.month.measuring import TOLD, Result
+from tests.benchmarks.month.measuring import SEASONED, TOLD, Result
 
 from bullswarm_core.simulation import known_policies
 
@@ -34,7 +34,9 @@ def worst_family(results: Sequence[Result], policy: str) -> tuple[str, float]:
 def tables(results: Sequence[Result]) -> str:
     """Both tables in Markdown: the policies, and their share of the optimum in each family."""
     played = {result.policy for result in results}
-    policies = [name for known in known_policies() for name in (known, known + TOLD) if name in played]
+    policies = [
+        name for known in known_policies() for name in (known, known + SEASONED, known + TOLD) if name in played
+    ]
     families = [recipe.name for recipe in FAMILIES if any(result.family == recipe.name for result in results)]
     seeds = sorted({result.seed for result in results})
     head = f"{len(families)} families, {len(seeds)} months of each (seeds {seeds[0]} to {seeds[-1]}).\n\n"

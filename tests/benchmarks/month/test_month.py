@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.benchmarks.month.families import FAMILIES, REPORTED_SEEDS, TUNING_SEEDS
-from tests.benchmarks.month.measuring import TOLERANCE, Result
+from tests.benchmarks.month.measuring import TOLERANCE, Result, seasoned
 from tests.benchmarks.month.optimum import optimum
 from tests.benchmarks.month.table import BEGINS, ENDS, PAGE, tables, write_page
 from tests.benchmarks.month.whole_pieces import optimum_of_whole_pieces
@@ -81,6 +81,16 @@ def test_pace_beats_what_people_do_by_hand_and_foresight_loses_less_at_walls() -
     assert value["foresight"] > value["first-until-wall"] < value["pace"]
     lost = {name: sum(score.lost_at_walls for score in found) for name, found in scores.items()}
     assert lost["foresight"] < lost["pace"] < lost["first-until-wall"]
+
+
+def test_habits_are_known_at_the_begin_and_change_nothing_else() -> None:
+    month, earlier = draw(SHORT[7], 1), draw(SHORT[7], 2)
+    known = seasoned(month, earlier)
+    assert known.tasks == month.tasks and optimum(known) == optimum(month)
+    assert sum(map(len, known.known_minutes.values())) == len(earlier.tasks)
+    rates = {item.pool: item.known_rates for item in known.subscriptions}
+    assert rates["pool-b"]["weekly"].pct_per_minute == pytest.approx(1.05 * 100 / 1500)  # 1 and 1.1 by its two lanes
+    assert simulate(known, "foresight") != simulate(month, "foresight")
 
 
 def test_the_reported_months_are_held_out_and_the_families_enough() -> None:
