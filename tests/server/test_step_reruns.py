@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.core.judging.trees import git
 from tests.core.runs.journals import document
-from tests.server.site import Site
+from tests.server.site import Site, until
 from tests.server.test_workflow_evidence import OBEDIENT, command, data, judgement, step, tries
-from tests.server.workflows import begin, ended, go_on, statuses
+from tests.server.workflows import begin, ended, go_on, statuses, wish
 
-from bullswarm_core.runs.intents import accept, rerun
+from bullswarm_core.runs.intents import accept, pause, rerun, resume
 
 # Makes its file the first time only; a file that stands already is left alone.
 ONCE = "[ -e made.txt ] || echo first >made.txt"
@@ -171,3 +171,17 @@ def test_a_record_that_somebody_spoiled_proves_nothing(workers: Site, spoiled: s
 
     said = again(workers, step(ONCE, evidence=[CHECK]), spoil)
     assert (said["failureKind"], said["carried"]) == ("not-produced", False)
+
+
+def test_what_a_person_made_while_the_run_was_paused_is_not_the_steps_work(workers: Site) -> None:
+    wait = "n=0; while [ ! -e .git/go ] && [ $n -lt 1200 ]; do sleep 0.05; n=$((n+1)); done"
+    run_id = begin(workers, document(step(f"touch .git/at-work; {wait}", files=["made.txt"], retry=1)))
+    until((workers.project / ".git/at-work").exists, "the worker is at work")
+    wish(workers, run_id, pause(at_once=False, by="me"))
+    (workers.project / ".git/go").touch()
+    assert ended(workers, run_id).parked is not None
+    (workers.project / "made.txt").write_text("the person's\n")
+    # The retry that the pause held up is of the same beginning of the step.
+    state = go_on(workers, run_id, resume(by="me"))
+    assert [kind for kind, _, _ in tries(state)] == ["not-produced", "not-produced"]
+    assert judgement(state, 2)["carried"] is False

@@ -285,9 +285,7 @@ class LiveAttempt:
             started_at=self._exit.started_at or self._services.now(),
             stop=stop,
             step=self._step(),
-            earlier=earlier_attempts(
-                self._state, self.picked.step, ordinal=self.picked.ordinal, generation=self.picked.generation
-            ),
+            earlier=earlier_attempts(self._state, self.picked.step, ordinal=self.picked.ordinal),
         )
 
     def break_off(self, error: Exception) -> None:

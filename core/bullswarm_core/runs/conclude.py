@@ -31,9 +31,9 @@ from bullswarm_core.runs.events import AttemptPicked, RunCreated
 from bullswarm_core.runs.folder import AttemptFiles
 from bullswarm_core.runs.harvest import Harvest, harvest
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.produced import Earlier, Produced, Tree, produced, siblings_wrote
+from bullswarm_core.runs.produced import Produced, Tree, produced, siblings_wrote
 from bullswarm_core.runs.services import Services
-from bullswarm_core.runs.state import RunState
+from bullswarm_core.runs.state import AttemptState, RunState
 from bullswarm_core.runs.task import Task
 from bullswarm_core.runs.verdict_document import EXCERPT_BYTES
 from bullswarm_core.values import dataclass, replace
@@ -92,7 +92,7 @@ class Ended:
     started_at: datetime
     stop: StopKind = "cancelled"
     step: Step | None = None
-    earlier: Earlier = Earlier()
+    earlier: tuple[AttemptState, ...] = ()
 
     @property
     def created(self) -> RunCreated:

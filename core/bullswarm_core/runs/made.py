@@ -1,7 +1,7 @@
 """What an attempt made, told by the bytes: a later attempt of the same step that finds it done and unchanged is not blamed.
 
-An attempt of the same generation follows at once and is judged by one comparison over both. Between a step and its rerun
-anything may have happened, so there only that counts which an attempt is on record to have made and which still stands.
+Between two attempts anything may have happened, since a run may be paused, or the step begun anew after days. So only that
+counts which an attempt is on record to have made and which still stands.
 Rule: reference runs-and-workflows 6.3 ("during the step" covers all attempts of it, a resume's too).
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import posixpath
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -52,17 +52,6 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
-    """The attempts before one that count with it, oldest first; ``superseded`` are those of before a rerun.
-
-    Those of an earlier round of the step's loop never count.
-    """
-
-    counted: tuple[AttemptState, ...] = ()
-    superseded: tuple[AttemptState, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class _Looked:
     """The tree at two moments, and what changed in between: None where nobody looked before."""
 
@@ -76,11 +65,9 @@ def named_files(step: Step | None, cwd: str) -> tuple[str, ...]:
     return with_targets(cwd, tuple(files_of(step))) if step is not None else ()
 
 
-def earlier_attempts(state: RunState, step: str, *, ordinal: int, generation: int) -> Earlier:
-    """Return the attempts before this one that count with it."""
-    known = [each for each in state.steps[step].of_this_round if each.picked.ordinal < ordinal]
-    counted = tuple(each for each in known if each.picked.generation == generation)
-    return Earlier(counted, tuple(each for each in known if each.picked.generation < generation))
+def earlier_attempts(state: RunState, step: str, *, ordinal: int) -> tuple[AttemptState, ...]:
+    """Return the attempts before this one that count with it, of before a rerun too, but never those of an earlier round."""
+    return tuple(each for each in state.steps[step].of_this_round if each.picked.ordinal < ordinal)
 
 
 def siblings_wrote(state: RunState, step: str, *, tree: str, since: datetime) -> bool:
@@ -100,7 +87,7 @@ def produced(
     files: AttemptFiles,
     *,
     step: Step | None,
-    earlier: Earlier,
+    earlier: Sequence[AttemptState],
     started_at: datetime,
 ) -> Produced:
     """Return what the attempt left behind; what an earlier attempt of the step did counts where this one found it done."""
@@ -112,9 +99,7 @@ def produced(
         _keep(files, own, wanted)
     if not wanted.on_disk or is_there(wanted, own.facts):
         return Produced(own.facts, own.facts, wanted)
-    carried = _over_all(tree, files, step, earlier, own) if earlier.counted else None
-    if carried is None and earlier.superseded:
-        carried = _as_left(tree, files, wanted, earlier, own)
+    carried = _as_left(tree, files, wanted, earlier, own) if earlier else None
     return carried or Produced(own.facts, own.facts, wanted)
 
 
@@ -126,23 +111,13 @@ def _keep(files: AttemptFiles, own: _Looked, wanted: Wanted) -> None:
         keep_made(files.made, own.after, own.facts, with_targets(own.after.cwd, wanted.written))
 
 
-def _over_all(tree: Tree, files: AttemptFiles, step: Step, earlier: Earlier, own: _Looked) -> Produced | None:
-    """Judge by all that changed since the first attempt of the same generation began."""
-    first = earlier.counted[0]
-    edits = (*tree.edits, *(name for each in earlier.counted for name in _changed_by(each)))
-    before = AttemptFiles(files.folder, files.step, first.picked.ordinal)
-    whole = _since(tree, before, step, first.launched_at or first.picked_at, edits)
-    wanted = replace(_wanted(step, tree.cwd, whole.before), carried=True)
-    return Produced(own.facts, whole.facts, wanted) if is_there(wanted, whole.facts) else None
-
-
-def _as_left(tree: Tree, files: AttemptFiles, wanted: Wanted, earlier: Earlier, own: _Looked) -> Produced | None:
-    """Judge by what earlier attempts, those of before a rerun too, are on record to have made and what still stands."""
+def _as_left(
+    tree: Tree, files: AttemptFiles, wanted: Wanted, earlier: Sequence[AttemptState], own: _Looked
+) -> Produced | None:
+    """Judge by what earlier attempts are on record to have made and what of it still stands."""
     if own.facts is None or own.facts.gone:
         return None
-    before = [
-        AttemptFiles(files.folder, files.step, each.picked.ordinal) for each in (*earlier.superseded, *earlier.counted)
-    ]
+    before = [AttemptFiles(files.folder, files.step, each.picked.ordinal) for each in earlier]
     made = still_standing(recall_made(each.made for each in before), tree.cwd, tree.services.environ)
     undone = _as_before(tree, before[0], tuple(made.changed))
     changed = {name: entry for name, entry in made.changed.items() if showable(name) not in undone}
@@ -227,9 +202,3 @@ def _leads_to_older(root: str, name: str, taken_ns: int) -> bool:
         return not real.is_relative_to(root) and real.stat().st_ctime_ns < taken_ns
     except (OSError, RuntimeError, ValueError):
         return False
-
-
-def _changed_by(attempt: AttemptState) -> tuple[str, ...]:
-    """Return the files that an attempt was found to have changed."""
-    names = attempt.finished.judgement.get("changedFiles") if attempt.finished else None
-    return tuple(str(name) for name in names or ())
