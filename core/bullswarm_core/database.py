@@ -195,9 +195,16 @@ def _refuse_no_file(path: Path) -> None:
 
 def _create_private(path: Path) -> None:
     _refuse_no_file(path)
-    # SQLite would create it readable by everybody; its -wal and -shm files take the mode of the database itself.
+    # SQLite would create it readable by everybody; its -wal and -shm files take the mode of the database itself. One that is
+    # there is only asked about: to close a file ends every lock that this process holds on it, those of its other
+    # connections too, and the next program to leave would then take away the log that they still write to.
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE))
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
+    except FileExistsError as error:
+        if not os.access(path, os.R_OK | os.W_OK):
+            raise StorageError(
+                f"cannot open {path}: you may not write it", hint="check who may write there, or set BULLSWARM_HOME"
+            ) from error
     except OSError as error:
         raise StorageError(
             f"cannot open {path}: {error.strerror or error}", hint="check who may write there, or set BULLSWARM_HOME"

@@ -175,6 +175,26 @@ def test_a_lock_that_never_ends_is_named_at_last(home: Home, monkeypatch: pytest
     waiter.close()
 
 
+def test_a_second_connection_of_a_process_costs_the_first_no_lock(home: Home) -> None:
+    """Else another program that leaves takes itself for the last one, and removes the log that the first still writes to."""
+    another = (
+        "import sys; from bullswarm_core.database import open_database\nfrom bullswarm_core.home import Home\n"
+        "c = open_database(Home(sys.argv[1]))\n"
+        "c.execute(f\"INSERT INTO events SELECT 'another', count(*), '', 't', 1, '{{}}' FROM events\")\nc.close()"
+    )
+    first = open_database(home)
+    add_event(first, "one")
+    second = open_database(home)
+    assert run_script(another, home).returncode == 0
+    add_event(first, "two")
+    assert run_script(another, home).returncode == 0
+    first.close()
+    second.close()
+    after = open_database(home)
+    assert runs_in(after) == ["another", "another", "one", "two"]
+    after.close()
+
+
 def sqlite_waits(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA busy_timeout").fetchone()[0])
 
