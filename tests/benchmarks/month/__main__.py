@@ -22,9 +22,13 @@ def main() -> int:
     parser.add_argument("--results", type=Path, metavar="FILE", help="keep the results here, one JSON object a line")
     parser.add_argument("--processes", type=int, default=2, metavar="N")
     parser.add_argument("--policy", action="append", metavar="NAME", help="only this one (may be repeated)")
+    parser.add_argument("--seeds", type=int, nargs=2, metavar=("FIRST", "LAST"), help="others than those of the page")
     given = parser.parse_args()
+    if given.write and given.seeds:
+        parser.error("--write is for the seeds of the page; leave out --seeds")
     policies = tuple(given.policy or known_policies())
-    text = tables(measure_all(policies, REPORTED_SEEDS, given.results, given.processes))
+    seeds = range(given.seeds[0], given.seeds[1] + 1) if given.seeds else REPORTED_SEEDS
+    text = tables(measure_all(policies, seeds, given.results, given.processes))
     sys.stdout.write(text)
     if given.write:
         write_page(text)
