@@ -121,6 +121,11 @@ def test_bash_completes_pools(site: Site, typed: list[str]) -> None:
         ("run --prompt a: --pool gr\t", "run --prompt a: --pool grok"),
         ("run --prompt a : --pool gr\t", "run --prompt a : --pool grok"),
         ("run a:b --effort hi\t", "run a:b --effort high"),
+        ("run --pool te\t", "run --pool team=red"),
+        ("run --pool team=\t", "run --pool team=red"),
+        ("run --pool=team=r\t--lane b\t", "run --pool=team=red --lane build"),
+        ("label team=r\t", "label team=red"),
+        ("run --pool x:team=r\t", "run --pool x:team=red"),
     ],
 )
 def test_a_person_who_types_in_bash_gets_whole_words(site: Site, typed: str, taken: str) -> None:
@@ -131,7 +136,7 @@ def test_a_person_who_types_in_bash_gets_whole_words(site: Site, typed: str, tak
     script, said = site.root / "completion.bash", site.root / "said"
     # The prompt is set there, since a system's own settings of bash may set another.
     script.write_text(site.say("completion", "bash").out + "PS1='ready> '\n")
-    names = "printf '%s\\n' claude-code:acme-east claude-code:acme-west grok"
+    names = "printf '%s\\n' claude-code:acme-east claude-code:acme-west grok team=red x:team=red"
     path = _program(site, f"""[ "$*" = 'completion --pools' ] && {names} || printf '%s\\n' "$*" > {said}""")
     environ = {
         "HOME": str(site.root), "INPUTRC": "/dev/null", "TERM": "dumb",

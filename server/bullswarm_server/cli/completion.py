@@ -36,18 +36,18 @@ _POOLS: Any = {
     },
 }
 # For bash a word ends at each colon and equals sign of $COMP_WORDBREAKS, and shtab knows neither `claude-code:work` nor
-# `--pool=work`. So the words are put together again around a colon and parted at the first equals sign of an option, and
+# `--pool=work`. So the words are put together again around both and parted at the first equals sign of an option, and
 # what readline takes for an earlier word, which stands in the line already, is cut off what is offered. Also for bash 3.2.
 _WORDS_OF_BASH = """
 _bullswarm() {
-  local rest=$COMP_LINE word part index=0 last=-1 typed=0
+  local rest=$COMP_LINE word part ends index=0 last=-1 typed=0
   local -a words=()
   for word in "${COMP_WORDS[@]}"; do
     if [[ $last -lt 0 || $rest == [[:space:]]* ]]; then
       words[++last]=$word
     elif [[ $word == = && ${words[last]} == --* ]]; then
       words[++last]=
-    elif [[ $word == :* || ${words[last]} == *: || -z ${words[last]} ]]; then
+    elif [[ $word == [:=]* || ${words[last]} == *[:=] || -z ${words[last]} ]]; then
       words[last]+=$word
     else
       words[++last]=$word
@@ -58,9 +58,9 @@ _bullswarm() {
   local -a COMP_WORDS=("${words[@]}")
   local COMP_CWORD=$typed
   _shtab_bullswarm
-  part=${words[typed]}
-  [[ $part == *:* && $COMP_WORDBREAKS == *:* ]] || return 0
-  part=${part%"${part##*:}"}
+  part=${words[typed]} ends=${COMP_WORDBREAKS//[!:=]/}
+  [[ -n $ends && $part == *[$ends]* ]] || return 0
+  part=${part%"${part##*[$ends]}"}
   for index in "${!COMPREPLY[@]}"; do
     COMPREPLY[index]=${COMPREPLY[index]#"$part"}
   done
