@@ -119,7 +119,7 @@ def _as_left(
         return None
     before = [AttemptFiles(files.folder, files.step, each.picked.ordinal) for each in earlier]
     made = still_standing(recall_made(each.made for each in before), tree.cwd, tree.services.environ)
-    undone = _as_before(tree, before[0], tuple(made.changed))
+    undone = _as_before(tree, before, tuple(made.changed))
     changed = {name: entry for name, entry in made.changed.items() if showable(name) not in undone}
     there = tuple(showable(name) for name, entry in changed.items() if entry.kind != "missing")
     gone = tuple(showable(name) for name, entry in changed.items() if entry.kind == "missing")
@@ -141,14 +141,17 @@ def _as_left(
     return Produced(own.facts, judged, over_all) if is_there(over_all, judged) else None
 
 
-def _as_before(tree: Tree, first: AttemptFiles, paths: tuple[str, ...]) -> frozenset[str]:
+def _as_before(tree: Tree, attempts: Sequence[AttemptFiles], paths: tuple[str, ...]) -> frozenset[str]:
     """Return which of ``paths``, fit to be shown, are as they were before the first attempt: one undid another's work.
 
-    Where that can't be told none is: an attempt in a worktree of its own began in another folder.
+    That is told by the content alone, since an attempt in a worktree of its own began in another folder. An attempt that was
+    refused before it began looked at nothing, so the first that did look counts; where none did, nothing can be told.
     """
-    before = recall(first.before)
-    if before is None:
+    looked = (recall(each.before) for each in attempts)
+    first = next((before for before in looked if before is not None), None)
+    if first is None:
         return frozenset()
+    before = replace(first, root_id=())
     after = look_again(before, tree.cwd, home=tree.services.home, environ=dict(tree.services.environ), declared=paths)
     facts = compare(before, after)
     return frozenset() if facts.gone else frozenset(map(showable, paths)) - frozenset(facts.changed)
