@@ -20,8 +20,9 @@ from tests.server.site import ANSWER, Site, make_site, until
 from tests.server.workflows import begin
 
 from bullswarm_core.errors import NothingToRetryError
-from bullswarm_core.runs.intents import carry_out, resume
+from bullswarm_core.runs.intents import carry_out, rerun, resume
 from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.nodes import statuses
 from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_server.launch import start_kernel
@@ -131,13 +132,21 @@ def _kill(site: Site, chance: random.Random, wanted: tuple[str, ...]) -> list[st
 
 
 def _driven_to_the_end(site: Site, run_id: str) -> RunState:
-    """Resume a run until every step has succeeded; each round only tries what failed again."""
+    """Resume a run until every step has succeeded; each round only tries what failed again.
+
+    A check that was killed has failed, which no resume tries again: such a step is begun anew, as its hand-back offers.
+    """
     for _ in range(6):
         state = _settled(site, run_id)
         if state.finished is not None and state.finished.outcome == "completed":
             return state
-        with contextlib.suppress(NothingToRetryError), site.database() as connection:
-            carry_out(connection, run_id, resume(by="test"), now=utc_now())
+        failed = [name for name, status in statuses(state).items() if status == "failed"]
+        with site.database() as connection:
+            try:
+                carry_out(connection, run_id, resume(by="test"), now=utc_now())
+            except NothingToRetryError:
+                for name in failed:
+                    carry_out(connection, run_id, rerun(name, by="test"), now=utc_now())
     raise AssertionError(f"{run_id} never completed: {_state(site, run_id).finished}")
 
 
