@@ -199,12 +199,10 @@ def _create_private(path: Path) -> None:
     # there is only asked about: to close a file ends every lock that this process holds on it, those of its other
     # connections too, and the next program to leave would then take away the log that they still write to.
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
-    except FileExistsError as error:
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
         if not os.access(path, os.R_OK | os.W_OK):
-            raise StorageError(
-                f"cannot open {path}: you may not write it", hint="check who may write there, or set BULLSWARM_HOME"
-            ) from error
+            os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))  # fails, and says why
     except OSError as error:
         raise StorageError(
             f"cannot open {path}: {error.strerror or error}", hint="check who may write there, or set BULLSWARM_HOME"
