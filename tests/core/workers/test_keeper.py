@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.core.workers.keeping import LONG, Keeping, clocks, wait_for
 
@@ -123,9 +124,12 @@ def test_a_worker_that_cannot_be_started_says_why(keeping: Keeping, tmp_path: Pa
 def test_a_start_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper_start, "START_SEC", 0.2)
     os.mkfifo(tmp_path / "task")
+    # Children that other tests left to be waited for are none of this one's.
+    others = {child.pid for child in psutil.Process().children()}
     with pytest.raises(keeper_start.StartError, match=r"still not running after 0.2 s.*task"):
         keeper_start.start_worker((sys.executable, "-c", ""), cwd="/", stdin_file=str(tmp_path / "task"))
-    assert os.waitpid(-1, 0)[1] == signal.SIGKILL
+    (own,) = {child.pid for child in psutil.Process().children()} - others
+    assert os.waitpid(own, 0)[1] == signal.SIGKILL
 
 
 def test_a_stop_file_ends_the_worker(keeping: Keeping) -> None:
