@@ -15,6 +15,7 @@ from typing import Any
 from bullswarm_core.connector import PoolProfile
 from bullswarm_core.errors import BullswarmError, ModelListError, StateError
 from bullswarm_core.fast.text import one_line
+from bullswarm_core.fast.tree import temporary_folder
 from bullswarm_core.home import Home, file_lock, read_json, write_json
 from bullswarm_core.quota.windows import has_free_name
 from bullswarm_core.values import dataclass, field
@@ -108,8 +109,6 @@ class Asking:
 
 def ask_models(profile: PoolProfile, environ: Mapping[str, str], known: ModelList, *, now: datetime) -> ModelList:
     """Ask a pool's CLI for its models; a failure is kept beside the list that was known before. Starts a process."""
-    import tempfile
-
     from bullswarm_core.workers.environment import child_environment
 
     hook = getattr(profile.provider, "models", None)
@@ -118,7 +117,7 @@ def ask_models(profile: PoolProfile, environ: Mapping[str, str], known: ModelLis
             raise ModelListError(f"{profile.connector.display_name} can't be asked for its models")
         if (reason := profile.why_not()) and profile.binary is None:
             raise ModelListError(reason)
-        with tempfile.TemporaryDirectory(prefix="bullswarm-models-", ignore_cleanup_errors=True) as folder:
+        with temporary_folder("bullswarm-models-") as folder:
             launch = profile.connector.launch
             child = child_environment(
                 environ,

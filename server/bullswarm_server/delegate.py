@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from bullswarm_core.errors import BullswarmError, RunConflictError, StorageError, UsageError
+from bullswarm_core.fast.tree import remove_tree
 from bullswarm_core.home import Home
 from bullswarm_core.runs.state import RunState
 
@@ -136,7 +136,7 @@ def _clear_old(folder: Path, now: float) -> None:
     for old in folder.glob(f"{_CLAIM_NAME}*"):
         try:
             if now - old.lstat().st_mtime > _CLAIM_KEPT_SEC:
-                shutil.rmtree(old, ignore_errors=True)
+                remove_tree(old)
         except OSError:
             continue
 

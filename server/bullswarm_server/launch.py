@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sqlite3
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import Any
 
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import BullswarmError, StorageError, UsageError
+from bullswarm_core.fast.tree import remove_tree
 from bullswarm_core.home import Home, make_folder, open_log, write_json
 from bullswarm_core.program.model import program_from
 from bullswarm_core.runs.events import RunCreated, StopRequested
@@ -153,7 +153,7 @@ def _record(
         recorded = Journal(connection).create(created, at=now)
     finally:
         if recorded is None or recorded.run_id != created.run_id:
-            shutil.rmtree(folder.path, ignore_errors=True)
+            remove_tree(folder.path)
     return recorded
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 
 TYPE_CHECKING = False
@@ -131,6 +131,21 @@ def remove_tree(path: str | os.PathLike[str]) -> str | None:
     finally:
         removal.stack.close()
     return removal.problem
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[str]:
+    """Give a new private folder in the system's place for such, and remove it at the end.
+
+    What can't be removed is left: that is never a reason to lose what was done in it.
+    """
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix=prefix)
+    try:
+        yield folder
+    finally:
+        remove_tree(folder)
 
 
 def _entries(

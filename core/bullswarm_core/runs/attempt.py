@@ -6,7 +6,6 @@ does exactly that.
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from bullswarm_core import ledger
 from bullswarm_core.connector import PoolProfile
 from bullswarm_core.database import transaction
 from bullswarm_core.errors import BullswarmError, RunConflictError, StorageError, WorkerStartError
+from bullswarm_core.fast.tree import remove_tree
 from bullswarm_core.home import read_json, write_json
 from bullswarm_core.judging.channel import with_channel
 from bullswarm_core.judging.facts import StopKind
@@ -61,6 +61,7 @@ class LiveAttempt:
     """Follows one booked attempt to its end; ``ended`` turns True once its process is gone.
 
     Nothing here waits: what may take long is done aside, and `poll` and `finish` go on once it is; ``wake`` is called then.
+    ``say`` is given log lines.
     """
 
     def __init__(
@@ -73,9 +74,12 @@ class LiveAttempt:
         folder: RunFolder,
         *,
         wake: Callable[[], object],
+        say: Callable[[str], None],
     ) -> None:
         self.picked = picked
         self.ended = False
+        self._say = say
+        self._recorded = False
         self._wake = wake
         self._services = services
         self._journal = journal
@@ -289,7 +293,9 @@ class LiveAttempt:
         )
 
     def break_off(self, error: Exception) -> None:
-        """End the attempt because bullswarm itself failed on it; what the worker wrote stays where it is."""
+        """End the attempt because bullswarm itself failed on it; what the worker wrote stays, and so does a verdict."""
+        if self._recorded:
+            return
         if self._keeper is not None and is_alive(self._keeper):
             request_stop(self._files.stop, "stopped", "bullswarm failed")
         if self._closing is not None:
@@ -391,7 +397,16 @@ class LiveAttempt:
             self._journal.append(self._created.run_id, [finished], at=now)
             ledger.release(self._connection, self.picked.booking)
             record_decision(self._connection, self._created, self.picked, finished, at=now)
-        # Scratch files are worth nothing once the verdict stands; what can't be removed is left, never an error.
-        shutil.rmtree(self._files.private_tmp, ignore_errors=True)
-        if self._apart is not None:
-            self._apart.clear()
+        self._recorded = True
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        """Remove what is worth nothing once the verdict is recorded; what stays is logged, and changes no verdict."""
+        try:
+            problem = remove_tree(self._files.private_tmp)
+            if self._apart is not None:
+                self._apart.clear()
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+        if problem is not None:
+            self._say(f"{self._files.id}: not all scratch files could be removed: {problem}")

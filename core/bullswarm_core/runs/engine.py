@@ -162,7 +162,14 @@ class _Engine:
     def _guarded(self, picked: AttemptPicked, begin: Callable[[LiveAttempt], None]) -> None:
         """Begin an attempt; whatever goes wrong with it is the end of this attempt only, never of the kernel."""
         live = LiveAttempt(
-            self.services, self.journal, self.connection, self.state, picked, self.folder, wake=self.awake.set
+            self.services,
+            self.journal,
+            self.connection,
+            self.state,
+            picked,
+            self.folder,
+            wake=self.awake.set,
+            say=self.say,
         )
         self.live[picked.step] = live
         try:

@@ -7,7 +7,6 @@ is kept for 15 minutes per pool and model, a bad one too; no other model is ever
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from bullswarm_core.connector import PoolProfile
 from bullswarm_core.errors import BullswarmError, StateError
+from bullswarm_core.fast.tree import temporary_folder
 from bullswarm_core.home import file_lock, read_json, write_json
 from bullswarm_core.pools import Rung
 from bullswarm_core.runs.services import Services
@@ -50,7 +50,7 @@ def probe(services: Services, profile: PoolProfile, rung: Rung, *, run: Run = ru
 
 
 def _try(services: Services, profile: PoolProfile, rung: Rung, run: Run) -> str | None:
-    with tempfile.TemporaryDirectory(prefix="bullswarm-probe-") as folder:
+    with temporary_folder("bullswarm-probe-") as folder:
         place = Path(folder).resolve()
         prompt, cwd, private_tmp = place / "prompt", place / "work", place / "tmp"
         prompt.write_text(PROMPT, encoding="utf-8")

@@ -7,7 +7,6 @@ merged would be gone with it.
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pathlib import Path
 from bullswarm_core.database import transaction
 from bullswarm_core.errors import RunConflictError, StateError, StorageError, UsageError
 from bullswarm_core.fast.files import open_ordinary
+from bullswarm_core.fast.tree import Entry, remove_tree, walk
 from bullswarm_core.home import Home, read_json
 from bullswarm_core.runs.engine import kernel_lease
 from bullswarm_core.runs.folder import MARKER, RunFolder
@@ -119,13 +119,17 @@ def kept_worktrees(folder: RunFolder, *, environ: Mapping[str, str] = os.environ
 def worktrees_in(folder: Path) -> list[Path]:
     """Return the git worktrees below a run's folder: folders with a ``.git`` file that leads to a repository elsewhere."""
     found: list[Path] = []
-    for place, folders, files in os.walk(folder):
-        depth = len(Path(place).relative_to(folder).parts)
-        if ".git" in files and _leads_to_worktree(Path(place) / ".git"):
-            found.append(Path(place))
-            folders.clear()
-        elif depth >= _DEPTH:
-            folders.clear()
+
+    def is_worktree(entry: Entry) -> bool:
+        if entry.kind != "folder" or not _leads_to_worktree(folder / entry.path / ".git"):
+            return False
+        found.append(folder / entry.path)
+        return True
+
+    if _leads_to_worktree(folder / ".git"):
+        return [folder]
+    for _ in walk(folder, max_depth=_DEPTH, skip=is_worktree):
+        pass
     return sorted(found)
 
 
@@ -158,14 +162,12 @@ def remove_orphan(folder: Path, *, environ: Mapping[str, str] = os.environ) -> S
 
 def size_of(folder: Path) -> Size:
     """Count the files below a folder and their bytes; links are not followed, and what vanishes meanwhile counts nothing."""
-    total = Size()
-    for place, _, files in os.walk(folder):
-        for name in files:
-            try:
-                total = total.plus(Size(1, (Path(place) / name).lstat().st_size))
-            except OSError:
-                continue
-    return total
+    files = size = 0
+    for entry in walk(folder):
+        status = entry.stat() if entry.kind != "folder" else None
+        if status is not None:
+            files, size = files + 1, size + status.st_size
+    return Size(files, size)
 
 
 def _spend_worktrees(folder: RunFolder, name: str, environ: Mapping[str, str]) -> None:
@@ -192,24 +194,19 @@ def _remove_folder(path: Path) -> Size:
     if not (path / MARKER).is_file():
         return Size()
     held = size_of(path)
+    # The marker goes last: a deletion that is cut short leaves a folder that is still known to be ours.
     try:
-        # The marker goes last: a deletion that is cut short leaves a folder that is still known to be ours.
-        for entry in sorted(path.iterdir()):
-            if entry.name != MARKER:
-                _remove(entry)
-        shutil.rmtree(path)
+        first = [entry for entry in sorted(path.iterdir()) if entry.name != MARKER]
     except OSError as error:
-        raise StorageError(
-            f"cannot delete {error.filename or path}: {error.strerror}", hint="`bullswarm home prune` tries again"
-        ) from error
+        raise _undeleted(f"{path}: {error.strerror}") from error
+    for entry in [*first, path]:
+        if (problem := remove_tree(entry)) is not None:
+            raise _undeleted(problem)
     return held
 
 
-def _remove(entry: Path) -> None:
-    if entry.is_dir() and not entry.is_symlink():
-        shutil.rmtree(entry)
-    else:
-        entry.unlink()
+def _undeleted(problem: str) -> StorageError:
+    return StorageError(f"cannot delete {problem}", hint="`bullswarm home prune` tries again")
 
 
 @contextmanager

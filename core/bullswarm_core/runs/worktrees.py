@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_core.errors import BullswarmError, StateError, StorageError, WorkerStartError
+from bullswarm_core.fast.tree import remove_tree
 from bullswarm_core.home import file_lock, make_folder, read_json, write_json
 from bullswarm_core.runs.merge_back import Plan, carry_out, plan_merge
 from bullswarm_core.runs.places import WORKTREES
@@ -236,7 +237,7 @@ class Worktree:
         return plan, carry_out(plan, person, stage, mark=mark, keep=repository.prefix.rstrip("/"))
 
     def _planned(self, repository: Repository, files: Sequence[str], person: TreeFiles, stage: Path) -> Plan:
-        shutil.rmtree(stage, ignore_errors=True)
+        remove_tree(stage)
         make_folder(stage)
         git = self._git(repository)
 
@@ -267,7 +268,7 @@ class Worktree:
     def _discard(self, record: Mapping[str, Any]) -> None:
         """Delete the worktree, what git knows of it, and our record, in an order that can be taken up again."""
         admin = record.get("admin") or _admin_of(self.path, record)
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove_tree(self.path)
         if os.path.lexists(self.path):
             return
         if admin is not None:
@@ -311,11 +312,9 @@ def merged_to_json(merged: Merged) -> dict[str, Any]:
 def _delete(folder: Path, *, last: str) -> None:
     """Delete a folder, and in it last the file that tells what it is: one that was cut short is still known."""
     for entry in folder.iterdir() if folder.is_dir() else ():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry, ignore_errors=True)
-        elif entry.name != last:
-            entry.unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
+        if entry.name != last:
+            remove_tree(entry)
+    remove_tree(folder)
 
 
 def _log_of(admin: str) -> str:

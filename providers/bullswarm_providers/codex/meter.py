@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import tempfile
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from bullswarm_core.errors import BullswarmError, MeterError, WorkerStartError
 from bullswarm_core.fast import VERSION
+from bullswarm_core.fast.tree import temporary_folder
 from bullswarm_core.quota.observing import MeterContext, Observation
 from bullswarm_core.quota.vendor_values import moment
 from bullswarm_core.workers.environment import child_environment
@@ -61,7 +61,7 @@ def ask_app_server(context: MeterContext) -> Reply:
     profile = context.profile
     if profile.binary is None:
         raise WorkerStartError("codex was not found on PATH")
-    with tempfile.TemporaryDirectory(prefix="bullswarm-meter-", ignore_cleanup_errors=True) as folder:
+    with temporary_folder("bullswarm-meter-") as folder:
         environ = child_environment(
             context.environ,
             cwd=folder,

@@ -5,13 +5,13 @@ It is the only verb besides a run that uses quota, and it says so. The recursion
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bullswarm_core.connector import PoolProfile
 from bullswarm_core.errors import NoPoolError
+from bullswarm_core.fast.tree import temporary_folder
 from bullswarm_core.pools import Rung
 from bullswarm_core.secrets_rule import is_secret
 from bullswarm_core.workers.environment import DEPTH_VARIABLE
@@ -31,7 +31,7 @@ def probe(profile: PoolProfile, *, timeout_sec: float, as_json: bool, context: C
     """Run the CLI in an empty folder; 0 when it answered, 1 when it didn't. NoPoolError: the pool is out."""
     if why := profile.why_not():
         raise NoPoolError(f"{profile.id}: {why}")
-    with tempfile.TemporaryDirectory(prefix="bullswarm-probe-", ignore_cleanup_errors=True) as folder:
+    with temporary_folder("bullswarm-probe-") as folder:
         cwd, private_tmp, task = Path(folder) / "work", Path(folder) / "tmp", Path(folder) / "task.md"
         cwd.mkdir()
         private_tmp.mkdir()

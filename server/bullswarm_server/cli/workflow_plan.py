@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from bullswarm_core.fast.tree import temporary_folder
 from bullswarm_core.program import describe
 from bullswarm_core.program.advisories import advisories
 from bullswarm_core.program.issues import issues_of
@@ -121,7 +121,7 @@ def _tried_of(step: Step, cwd: str, context: CommandContext) -> Iterator[dict[st
             }
     if not ready:
         return
-    with tempfile.TemporaryDirectory(prefix="bullswarm-checks-") as folder:
+    with temporary_folder("bullswarm-checks-") as folder:
         checks = start_checks(
             ready,
             cwd=cwd,
