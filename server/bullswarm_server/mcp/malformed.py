@@ -7,7 +7,15 @@ from typing import Any
 
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
 
+# As many as Python reads; no number that a tool takes has more than ten.
+_MOST_DIGITS = 4_300
+_TOKEN = r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:,]|[^\s"\[\]{}:,]+'
+
 Message = dict[str, Any]
+
+
+class _TooLargeError(ValueError):
+    """The line may be JSON, and holds more than is read."""
 
 
 def error(identity: Any, code: int, text: str) -> Message:
@@ -22,10 +30,13 @@ def parsed(line: bytes) -> tuple[Message | None, Message | None]:
     neither: it is passed over.
     """
     try:
-        value = json.loads(line.decode("utf-8"))
-    except (ValueError, RecursionError) as problem:
-        what = "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
-        return None, error(None, PARSE_ERROR, f"the line is not JSON in UTF-8: {what}")
+        value = json.loads(line.decode("utf-8"), parse_int=_whole)
+    except (_TooLargeError, RecursionError) as problem:
+        # Its sender waits for an answer to its request, so the id is found without the rest.
+        what = "it is nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+        return None, error(_shallow_identity(line.decode("utf-8")), PARSE_ERROR, f"the message can't be read: {what}")
+    except ValueError as problem:
+        return None, error(None, PARSE_ERROR, f"the line is not JSON in UTF-8: {problem}")
     if not isinstance(value, dict):
         return None, error(None, INVALID_REQUEST, f"a message is one object, not {type(value).__name__} (no batches)")
     if "method" not in value and ("result" in value or "error" in value):
@@ -37,6 +48,40 @@ def identity_of(message: Message) -> str | int | None:
     """Return the id that an answer can carry; None where there is none of that kind."""
     value = message.get("id")
     return value if (type(value) is str and _is_text(value)) or type(value) is int else None
+
+
+def _whole(digits: str) -> int:
+    if (count := len(digits.lstrip("-"))) > _MOST_DIGITS:
+        raise _TooLargeError(f"a number has {count} digits")
+    return int(digits)
+
+
+def _shallow_identity(text: str) -> str | int | None:
+    """Return the id of a message that is one object, of any depth; None where there is none that can be trusted."""
+    import re
+
+    closing: list[str] = []
+    found: str | None = None
+    before: tuple[str, ...] = ()
+    over = False
+    for token in re.findall(_TOKEN, text, re.DOTALL):
+        if over or not (closing or token == "{"):
+            return None
+        if len(closing) == 1 and closing[0] == "}" and before[-2:] == ('"id"', ":"):
+            found = token
+        if token in "{[":
+            closing.append("}" if token == "{" else "]")
+        elif token in "}]":
+            if closing.pop() != token:
+                return None
+            over = not closing
+        before = (*before[-1:], token) if len(closing) == 1 else ()
+    if not over or found is None:
+        return None
+    try:
+        return identity_of({"id": json.loads(found, parse_int=_whole)})
+    except (ValueError, RecursionError):
+        return None
 
 
 def _checked(message: Message) -> tuple[Message | None, Message | None]:

@@ -204,6 +204,44 @@ def test_what_is_no_message_is_answered(spoken: Spoken, line: bytes, identity: o
     assert spoken.passed == []
 
 
+LONG = b"1" * 4_301
+DEEP = b'{"a":' * 5_000 + b"[" + b"]" + b"}" * 5_000
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize(
+    ("line", "identity", "what"),
+    [
+        (
+            b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"id":1,"n":%s}}' % LONG,
+            7,
+            "a number has 4301 digits",
+        ),
+        (b'{"jsonrpc":"2.0","params":{"n":-%s},"method":"x","id":"a\\"b"}' % LONG, 'a"b', "a number has 4301 digits"),
+        (b'{"params":%s,"id" : 7 ,"method":"x"}' % DEEP, 7, "it is nested too deeply"),
+        (b'{"id":7,"params":%s,"method":"id"}' % DEEP, 7, "it is nested too deeply"),
+        (b'{"id":6,"params":%s,"id":7}' % DEEP, 7, "it is nested too deeply"),
+        (b'{"id":%s,"method":"x"}' % LONG, None, "a number has 4301 digits"),
+        (b'{"method":"x","params":{"id":1,"n":%s}}' % LONG, None, "a number has 4301 digits"),
+        (b'{"id":%s,"method":"x"}' % DEEP, None, "it is nested too deeply"),
+        (b'{"id":7,"params":%s' % DEEP, None, "it is nested too deeply"),
+        (b'{"id":7,"params":%s}}' % DEEP, None, "it is nested too deeply"),
+        (b'{"id":7,"params":%s]' % DEEP, None, "it is nested too deeply"),
+        (b'[{"id":7,"params":%s}]' % DEEP, None, "it is nested too deeply"),
+    ],
+)
+def test_a_request_that_holds_too_much_gets_an_answer_with_its_id(
+    spoken: Spoken, line: bytes, identity: object, what: str, loaded: bool
+) -> None:
+    if loaded:
+        spoken.load()
+    spoken.front.take(line)
+    spoken.load()
+    assert [(said["id"], said["error"]["code"]) for said in spoken.said] == [(identity, -32700)]
+    assert spoken.said[0]["error"]["message"] == f"the message can't be read: {what}"
+    assert spoken.passed == []
+
+
 @pytest.mark.parametrize(
     "line",
     [
