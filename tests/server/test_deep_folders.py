@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.core.runs.journals import document
-from tests.core.runs.trees import git, write
+from tests.core.runs.trees import git
 from tests.server.site import ANSWER, SAY, Site, until
 from tests.server.workflows import begin, ended, statuses
 
@@ -60,9 +60,7 @@ def write_deep(folder: Path) -> None:
 
 @pytest.mark.parametrize("words", [("home", "prune", "--days", "0"), ("runs", "delete", "last", "--yes")])
 def test_a_deep_folder_in_a_worktree_is_no_trouble(site: Site, words: tuple[str, ...]) -> None:
-    write(site.project, ".gitignore", b"a/\n")
-    git(site.project, "add", "--all")
-    git(site.project, "commit", "--quiet", "-m", "more")
+    git(site.project, "commit", "--quiet", "--allow-empty", "-m", "first")
     site.worker("one", SHELL.replace("$PLACE", "."))
     program = document({"id": "one", "lane": "build", "files": ["made.txt"], "prompt": "Make it."})
     run_id = begin(site, program, isolation="worktree")
@@ -96,7 +94,8 @@ def test_a_clean_up_that_fails_changes_no_verdict_and_is_logged(site: Site) -> N
     words = [sys.executable, "-c", KERNEL_THAT_CANNOT_CLEAN_UP, run_id]
     done = subprocess.run(words, env=site.environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done
-    finished = site.state_of(run_id).steps["task"].attempts[-1].finished
+    (step,) = site.state_of(run_id).steps.values()
+    finished = step.attempts[-1].finished
     assert finished is not None
     assert (finished.ok, finished.failure_kind) == (True, None)
     assert "not all scratch files could be removed: RecursionError: too deep" in done.stderr
