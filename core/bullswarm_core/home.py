@@ -10,17 +10,19 @@ import errno
 import fcntl
 import json
 import os
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bullswarm_core.errors import LockTimeoutError, StateError, StorageError
+from bullswarm_core.errors import LockTimeoutError, StateError, StorageError, UsageError
 from bullswarm_core.fast.files import file_name_of as file_name_of
 from bullswarm_core.fast.files import open_ordinary
 
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
+_WRITTEN_BY_OTHERS = 0o022
 LOCK_TIMEOUT_SEC = 10.0
 # Asking 50 times a second costs nothing, and a lock that is held for a millisecond causes no pause that anybody sees.
 _LOCK_POLL_SEC = 0.02
@@ -90,6 +92,37 @@ class Home:
         """Create the home, readable by its owner only; raise StorageError when that cannot be done."""
         make_folder(self.root)
         return self
+
+
+def refuse_foreign(home: Home) -> None:
+    """Raise UsageError for a home in which somebody else may write: what it holds is started as you, as ssh's is.
+
+    That is the home itself, and in it the files and folders that decide what is started.
+    """
+    for path in (home.root, home.providers_dir, home.providers_file, home.state_file):
+        try:
+            found = path.stat()
+        except (OSError, ValueError):
+            continue  # what isn't there does no harm, and what can't be read is named by who reads it
+        elsewhere = "set BULLSWARM_HOME to a folder of your own"
+        if found.st_uid != os.geteuid():
+            hint = f"{elsewhere}; with sudo, use sudo -H" if os.geteuid() == 0 else elsewhere
+            raise UsageError(f"{path} belongs to user {found.st_uid}, and you are user {os.geteuid()}", hint=hint)
+        if found.st_mode & _WRITTEN_BY_OTHERS:
+            mode = "700" if stat.S_ISDIR(found.st_mode) else "600"
+            raise UsageError(
+                f"{path} can be written by others (mode {stat.S_IMODE(found.st_mode):04o})",
+                hint=f"chmod {mode} {path}; on a file system that keeps no modes, {elsewhere} on another one",
+            )
+
+
+def readable_by_others(home: Home) -> str | None:
+    """Return a warning for a home whose mode lets others read it; None for one that is private or not there."""
+    try:
+        mode = stat.S_IMODE(home.root.stat().st_mode)
+    except (OSError, ValueError):
+        return None
+    return f"{home.root} can be read by others (mode {mode:04o})" if mode & 0o077 else None
 
 
 def make_folder(path: Path) -> None:

@@ -24,7 +24,7 @@ from typing import Any, TextIO
 
 from bullswarm_core.errors import BullswarmError, RunConflictError, StorageError, UsageError
 from bullswarm_core.fast.tree import remove_tree
-from bullswarm_core.home import Home
+from bullswarm_core.home import Home, refuse_foreign
 from bullswarm_core.runs.state import RunState
 
 Tell = Callable[..., None]
@@ -46,6 +46,7 @@ def main() -> int:
     try:
         request = json.loads(sys.stdin.read())
         home = Home()
+        refuse_foreign(home)
         delegate(request, home, with_caller(home, os.environ, request["provider"]), tell=tell, err=sys.stderr)
     except KeyError as error:
         tell("refused", why=f"the request lacks {error}: it holds prompt, lane, cwd, waitSec and provider")

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Literal
 
 from bullswarm_core.connector import Connector, PoolProfile
-from bullswarm_core.errors import BullswarmError
+from bullswarm_core.errors import BullswarmError, UsageError
 from bullswarm_core.fast import VERSION
+from bullswarm_core.home import readable_by_others, refuse_foreign
 from bullswarm_core.labels import Labels
 from bullswarm_core.quota.due import why_not_read
 from bullswarm_core.routing.billing import grant_command
@@ -107,8 +108,12 @@ def _home(context: CommandContext) -> Check:
         return Check(
             "home", "failed", f"{root} can't be written", "make it yours, or set BULLSWARM_HOME to another folder"
         )
-    if root.exists() and root.stat().st_mode & 0o077:
-        return Check("home", "warning", f"{root} can be read by others", f"chmod 700 {root}")
+    try:
+        refuse_foreign(context.home)
+    except UsageError as error:
+        return Check("home", "failed", error.message, error.hint or "")
+    if warning := readable_by_others(context.home):
+        return Check("home", "warning", warning, f"chmod 700 {root}")
     return Check("home", "ok", str(root) if root.exists() else f"{root} (not made yet)")
 
 

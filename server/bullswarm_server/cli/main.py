@@ -44,6 +44,8 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 # After these the cache of the hooks may be behind what the person decided.
 _DECIDING = ("pools", "label", "strategy", "setup", "provider")
+# These say what is wrong with a home, draw on somebody's screen at every turn, or read none.
+_FOR_ANY_HOME = ("doctor", "statusline", "mod_state", "completion")
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
@@ -210,7 +212,7 @@ def _call(module: str, arguments: list[str], *, environ: Mapping[str, str], out:
 
     from bullswarm_core.errors import BullswarmError
     from bullswarm_core.fast.files import is_behind
-    from bullswarm_core.home import Home
+    from bullswarm_core.home import Home, readable_by_others, refuse_foreign
     from bullswarm_server.cli.context import CommandContext
 
     verb = import_module(f"bullswarm_server.cli.{module}")
@@ -221,6 +223,10 @@ def _call(module: str, arguments: list[str], *, environ: Mapping[str, str], out:
     try:
         root = environ.get("BULLSWARM_HOME")
         context = CommandContext(home=Home(root or None), environ=environ, out=out, err=err, colour=colour)
+        if module not in _FOR_ANY_HOME:
+            refuse_foreign(context.home)
+            if warning := readable_by_others(context.home):
+                _say(f"{warning} · chmod 700 {context.home.root}")
         code: int = verb.run(arguments, context)
         if module in _DECIDING and is_behind(str(context.home.root)):
             from bullswarm_server.hook_state import refresh

@@ -210,9 +210,12 @@ def serve() -> NoReturn:
     threading.Thread(target=_read, args=(wire_in, front, wire, ended, os.getppid()), daemon=True).start()
     front.wanted.wait(_LOAD_AFTER_SEC)
     try:
-        from bullswarm_server.mcp.transport import run
+        from bullswarm_server.mcp.transport import refuse_foreign_home, run
+
+        why = refuse_foreign_home()
     except BaseException as problem:
         why = f"bullswarm could not load its MCP server: {type(problem).__name__}: {problem} · run `bullswarm doctor`"
+    if why is not None:
         sys.stderr.write(why + "\n")
         front.fail(why)
         ended.wait()

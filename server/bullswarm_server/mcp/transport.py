@@ -14,7 +14,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from bullswarm_core.home import Home
+from bullswarm_core.errors import UsageError
+from bullswarm_core.home import Home, refuse_foreign
 from bullswarm_server.mcp.front import PRIVATE_ID, Front, Wire
 from bullswarm_server.mcp.malformed import INVALID_REQUEST, error, identity_of, parsed
 from bullswarm_server.mcp.server import build_server
@@ -26,6 +27,15 @@ _MOST_UNREAD = 256
 def run(front: Front, wire: Wire, ended: threading.Event) -> None:
     """Serve until the input has ended."""
     anyio.run(_serve, front, wire, ended)
+
+
+def refuse_foreign_home() -> str | None:
+    """Return why a home in which others may write is not used, for every request to be answered with; None for ours."""
+    try:
+        refuse_foreign(Home(os.environ.get("BULLSWARM_HOME") or None))
+    except UsageError as error:
+        return f"bullswarm: {error}"
+    return None
 
 
 async def _serve(front: Front, wire: Wire, ended: threading.Event) -> None:
