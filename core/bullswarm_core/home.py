@@ -112,7 +112,7 @@ def refuse_foreign(home: Home) -> None:
             mode = "700" if stat.S_ISDIR(found.st_mode) else "600"
             raise UsageError(
                 f"{path} can be written by others (mode {stat.S_IMODE(found.st_mode):04o})",
-                hint=f"chmod {mode} {path}; on a file system that keeps no modes, {elsewhere} on another one",
+                hint=f"chmod {mode} {path}; where the file system keeps no modes, {elsewhere} elsewhere",
             )
 
 
