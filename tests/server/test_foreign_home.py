@@ -66,7 +66,7 @@ def test_a_home_that_others_can_read_is_used_with_one_warning_aside_from_the_ans
 
 def test_doctor_names_it_and_the_status_line_stays_silent(site: Site, kept: Path) -> None:
     kept.chmod(0o777)
-    checks = {check["name"]: check for check in site.say("doctor", "--json").document["checks"]}
+    checks = {check["id"]: check for check in site.say("doctor", "--json").document["checks"]}
     assert checks["home"]["status"] == "failed"
     assert checks["home"]["message"] == f"{kept} can be written by others (mode 0777)"
     assert f"chmod 700 {kept}" in checks["home"]["fix"]

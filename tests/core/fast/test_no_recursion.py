@@ -20,7 +20,8 @@ def recursions(text: str) -> list[int]:
             continue
         pattern = node.args[0] if node.args else None
         literal = pattern.value if isinstance(pattern, ast.Constant) and isinstance(pattern.value, str) else None
-        of_module = isinstance(node.func.value, ast.Name) and node.func.value.id in ("ast", "os")
+        # A looker walks with a stack; `os.walk` is the linter's to see.
+        of_module = isinstance(node.func.value, ast.Name) and node.func.value.id in ("ast", "os", "looker")
         called = node.func.attr
         if (
             called == "rglob"
