@@ -222,6 +222,14 @@ def _notes_on_end(facts: JudgeInput, *, ok: bool) -> list[Note]:
                 f" {'was' if ended.leftovers_killed == 1 else 'were'} ended",
             )
         )
+    if ended.survivors:
+        left = counted(ended.survivors, "process", "processes")
+        notes.append(Note("survivors", f"{left} of the worker could not be ended; the keeper goes on trying"))
+    if ended.reason == "lost":
+        notes.append(Note("survivors", "the keeper was killed: a process of the worker that hides its mark may run on"))
+    if ended.confinement_why:
+        how = "weaker confinement" if ended.confinement != "none" else "no confinement"
+        notes.append(Note("weaker-confinement", f"{how}: {one_line(ended.confinement_why)}"))
     if stream.gap_bytes or ended.dropped_bytes:
         lost = max(stream.gap_bytes, ended.dropped_bytes)
         notes.append(Note("capture-cut", f"{counted(lost, 'byte of output was', 'bytes of output were')} not kept"))

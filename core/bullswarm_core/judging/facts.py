@@ -25,7 +25,8 @@ BackAtSource = Literal["named", "measured"]
 NoteKind = Literal[
     "recovered-stream-error", "denied", "forced_exit", "no-last-word", "no-output", "analyze-changed-files",
     "leftovers-killed", "capture-cut", "answer-before-tools", "doubtful-answer", "attribution-shared", "tree-not-all-seen",
-    "limit-noticed", "idle-cpu", "folder-gone", "only-ignored-files", "worktree-kept",
+    "limit-noticed", "idle-cpu", "folder-gone", "only-ignored-files", "worktree-kept", "survivors",
+    "weaker-confinement",
 ]  # fmt: skip
 
 

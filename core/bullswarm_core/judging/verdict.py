@@ -117,6 +117,17 @@ def _meddled(facts: JudgeInput) -> _Finding | None:
     )
 
 
+def _runs_on(facts: JudgeInput) -> _Finding | None:
+    """What is still there can change the work and the person's settings after both were looked at."""
+    if not facts.exit.survivors or facts.lane == "analyze":
+        return None
+    left = counted(facts.exit.survivors, "process", "processes")
+    return _Finding(
+        "ownership",
+        f"{left} of the worker could not be ended · what the worker made may change yet: end them, look, then run again",
+    )
+
+
 def _output_lost(facts: JudgeInput) -> _Finding | None:
     """A disk that refused the output leaves no last word: what was kept may look like an answer and be half of one."""
     ended, stream = facts.exit, facts.stream
@@ -283,6 +294,7 @@ _RULES: tuple[Callable[[JudgeInput], _Finding | None], ...] = (
     _never_started,
     _refused_in_place_of_an_answer,
     _meddled,
+    _runs_on,
     _output_lost,
     _done,
     _refused,

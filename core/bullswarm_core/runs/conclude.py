@@ -343,6 +343,7 @@ def _meta(ended: Ended, stream: StreamFacts, output: str | None) -> dict[str, An
         "worked": stream.worked and not _silent(stream),
         "toolCalls": stream.tool_calls,
         "leftoversKilled": exit_.leftovers_killed,
+        "survivors": exit_.survivors,
         "confinement": exit_.confinement if exit_.confinement != "none" else ended.launch.get("confinement", "none"),
         "capture": {
             "outputBytes": exit_.output_bytes,

@@ -58,6 +58,15 @@ def problem() -> str:
     return "" if landlockpy.supported() else "this kernel has no Landlock"
 
 
+def weakness() -> str:
+    """Return what a confinement on this machine can't stop, or nothing where it stops all that it can (or is none)."""
+    if sys.platform != "linux" or problem():
+        return ""
+    import landlockpy
+
+    return _lacking(landlockpy.abi_version())
+
+
 def library_folder() -> str | None:
     """Return the folder that holds landlockpy in this Python, or None where it is not installed."""
     from importlib.util import find_spec

@@ -27,6 +27,7 @@ DeniedBy = Literal["cli", "system"]
 class ExitFacts:
     """How a worker's process ended; bytes are of its stdout, seconds are awake seconds (sleep is not counted).
 
+    ``survivors`` counts processes of the worker that KILL had not ended when this was written; their keeper goes on.
     ``confinement_why`` says why a wanted confinement was not to be had or is weaker here; ``capture_error`` names the
     file and the reason when a disk refused output (the worker went on, ``dropped_bytes`` counts what is in no file).
     """
@@ -42,6 +43,7 @@ class ExitFacts:
     dropped_bytes: int = 0
     stderr_tail: str = ""
     leftovers_killed: int = 0
+    survivors: int = 0
     started_at: datetime | None = None
     ended_at: datetime | None = None
     confinement: str = "none"

@@ -29,7 +29,7 @@ from bullswarm_core.workers import confinement, identity, keeper_tree  # noqa: E
 from bullswarm_core.workers.facts import ExitFacts  # noqa: E402
 from bullswarm_core.workers.keeper_capture import BoundedCapture  # noqa: E402
 from bullswarm_core.workers.keeper_exit import STDERR_TAIL_BYTES, ExitFile, ExitRecord  # noqa: E402
-from bullswarm_core.workers.keeper_loop import Ended, Interrupts, Supervision, stop_request  # noqa: E402
+from bullswarm_core.workers.keeper_loop import KILL_SEC, Ended, Interrupts, Supervision, stop_request  # noqa: E402
 from bullswarm_core.workers.keeper_spec import KeeperSpec, write_atomic  # noqa: E402
 from bullswarm_core.workers.keeper_start import Started, StartError, start_worker  # noqa: E402
 
@@ -84,6 +84,7 @@ class Keeper:
         self._identity = identity.current()
         self._worker: identity.ProcessIdentity | None = None
         self._started_at = datetime.now(UTC)
+        self._supervision: Supervision | None = None
 
     def run(self, ready: int | None) -> int:
         """Take the attempt's lock, keep the worker to its end, write the exit record."""
@@ -107,6 +108,9 @@ class Keeper:
             exit_file.write(record.to_json())
         except OSError as problem:
             return _refuse(f"the exit record of {spec.attempt} is lost: {problem}", LOST)
+        finally:
+            if record.facts.survivors and self._supervision is not None:
+                self._supervision.kill_survivors()
         return WROTE
 
     def _write_keeper_file(self) -> None:
@@ -145,9 +149,13 @@ class Keeper:
         quarter = max(1, limits.stderr_bytes // 4)
         stderr = BoundedCapture(spec.stderr_file, head_bytes=2 * quarter, segment_bytes=quarter, segments=2)
         try:
-            ended = Supervision(spec, started, interrupts, stdout, stderr).run()
+            self._supervision = Supervision(spec, started, interrupts, stdout, stderr)
+            ended = self._supervision.run()
         except BaseException:
-            keeper_tree.Tree(started.pid).signal(signal.SIGKILL)
+            tree = keeper_tree.Tree(started.pid)
+            tree.signal(signal.SIGKILL)
+            if sys.platform == "linux":
+                tree.kill_children(KILL_SEC)
             raise
         stdout.close()
         stderr.close()
@@ -184,6 +192,7 @@ class Keeper:
             dropped_bytes=stdout.dropped,
             stderr_tail=stderr.tail(STDERR_TAIL_BYTES).decode("utf-8", "replace"),
             leftovers_killed=len(ended.leftovers),
+            survivors=ended.survivors,
             confinement=confined.kind,
             confinement_why=confined.why,
             capture_error=stdout.error or stderr.error or "",

@@ -95,6 +95,7 @@ class Ended:
     silent: float
     detail: str = ""
     leftovers: set[int] = field(default_factory=set)
+    survivors: int = 0
 
 
 class Supervision:
@@ -187,16 +188,8 @@ class Supervision:
         os.close(fd)
 
     def _reap(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            if pid == self._worker:
-                self._ended.status = status
-                self._tree.reaped = True
+        self._tree.reap()
+        self._ended.status = self._tree.status
 
     def _reason(self) -> EndReason | None:
         if self._now < self._next_look:
@@ -226,12 +219,12 @@ class Supervision:
         if self._ended.status is None:
             return
         begun = self._now
-        while self._captures or self._tree.members():
+        while self._captures or not self._tree.is_empty():
             limit = DRAIN_SEC if self._captures else LEFTOVER_SEC
             if self._now - begun >= limit or self._ended.reason not in ("exited", "after-terminal"):
                 break
             self._turn(ENDING_TICK_SEC)
-        if self._tree.members():
+        if not self._tree.is_empty():
             self._end_all(LEFTOVER_SEC)
 
     def _end_all(self, grace: float) -> None:
@@ -244,13 +237,23 @@ class Supervision:
             self._count(self._tree.signal(signal.SIGKILL))
             if self._gone_within(ENDING_TICK_SEC):
                 return
-        sys.stderr.write(f"processes that KILL did not end: {sorted(self._tree.members())}\n")
+            if sys.platform == "linux" and self._tree.reaped:
+                self._count(self._tree.kill_children(KILL_SEC - (self._now - begun)))
+                self._turn(0)
+        self._ended.survivors = self._tree.survivors()
+        if self._ended.survivors:
+            sys.stderr.write(f"processes that KILL did not end: {sorted(self._tree.members())}\n")
+
+    def kill_survivors(self) -> None:
+        """Go on killing until nothing is left, after the exit record said that something was (Linux)."""
+        if sys.platform == "linux":
+            self._tree.kill_children(None)
 
     def _gone_within(self, seconds: float) -> bool:
         begun = self._now
         while True:
             self._turn(ENDING_TICK_SEC)
-            if self._ended.status is not None and not self._tree.members():
+            if self._tree.is_empty():
                 return True
             if self._now - begun >= seconds:
                 return False

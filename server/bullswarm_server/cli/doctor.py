@@ -134,13 +134,16 @@ def _open_database(context: CommandContext) -> None:
 
 
 def _confinement() -> Check:
-    from bullswarm_core.workers.confinement import problem
+    from bullswarm_core.workers.confinement import problem, weakness
 
     why = problem()
     if why:
         return Check(
             "confinement", "warning", f"workers run unconfined: {why}", "reinstall bullswarm, on Linux 5.13 or macOS"
         )
+    lacks = weakness()
+    if lacks:
+        return Check("confinement", "warning", f"workers are held less firmly: {lacks}", "a newer kernel holds them")
     return Check("confinement", "ok", "workers can be held to the folder they work in")
 
 

@@ -95,6 +95,30 @@ def test_a_cli_that_lingers_after_its_last_word_is_done() -> None:
     assert failed.failure_kind == "provider"
 
 
+def test_what_could_not_be_ended_spoils_a_lane_that_writes_and_is_a_note_elsewhere() -> None:
+    left = ExitFacts("exited", exit_code=0, survivors=2)
+    for lane in ("build", "chore"):
+        found = verdict(lane, exit=left, deliverable=CHANGED)
+        assert (found.ok, found.failure_kind) == (False, "ownership")
+        assert found.why.startswith("2 processes of the worker could not be ended")
+    read = verdict(exit=left)
+    assert read.ok and kinds(read) == {"survivors"}
+    assert "1 process of" in verdict(exit=replace(left, survivors=1)).notes[0].text
+
+
+def test_a_killed_keeper_leaves_it_open_whether_something_runs_on() -> None:
+    found = verdict(exit=ExitFacts("lost"))
+    assert found.failure_kind == "interrupted" and "survivors" in kinds(found)
+
+
+def test_a_weaker_confinement_and_a_missing_one_are_said() -> None:
+    why = "this kernel (Landlock 5) cannot stop signals to processes outside"
+    weak = verdict(exit=ExitFacts("exited", exit_code=0, confinement="bullswarm", confinement_why=why))
+    assert weak.ok and [note.text for note in weak.notes] == [f"weaker confinement: {why}"]
+    none = verdict(exit=ExitFacts("exited", exit_code=0, confinement_why="this kernel has no Landlock"))
+    assert none.ok and [note.text for note in none.notes] == ["no confinement: this kernel has no Landlock"]
+
+
 def test_a_missing_last_word_needs_an_answer_after_the_last_tool() -> None:
     quiet = replace(GOOD, terminal=False, answer_source="messages")
     assert kinds(verdict(stream=quiet)) == {"no-last-word"}
