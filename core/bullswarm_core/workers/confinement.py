@@ -4,7 +4,7 @@ Linux: Landlock, through the package ``landlockpy``. macOS: ``sandbox-exec`` wit
 the worker runs unconfined, and that is reported with its reason, never passed over.
 
 What Landlock cannot stop: changing the mode, owner or times of a file (no such right exists), truncation by path before
-kernel 6.2, signals to processes outside (its keeper, other runs) before kernel 6.12, and asking another process to write
+kernel 6.2, signals to processes outside (its keeper, other runs) before kernel 6.12, commands to devices before 6.10, and asking another process to write
 (a socket of a container daemon, say). The macOS profile leaves signals free.
 """
 
@@ -19,7 +19,7 @@ from typing import Literal
 from bullswarm_core.values import dataclass
 
 # Writing to these changes nothing that lasts, and hardly a shell or a terminal tool works without them.
-DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts")
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
 # First kernel interface (6.2) that can refuse truncate(2) by path.
 TRUNCATE_ABI = 3
 # First kernel interface (6.12) that can refuse signals to processes outside.
@@ -64,7 +64,9 @@ def weakness() -> str:
         return ""
     import landlockpy
 
-    return _lacking(landlockpy.abi_version())
+    from bullswarm_core.workers import private_mounts
+
+    return _lacking(landlockpy.abi_version(), private=private_mounts.possible())
 
 
 def library_folder() -> str | None:
@@ -126,25 +128,44 @@ def _quoted(path: str) -> str:
 def _landlock(paths: tuple[str, ...], left_out: tuple[str, ...]) -> Prepared:
     import landlockpy
 
+    from bullswarm_core.workers import private_mounts
+
     rights = landlockpy.AccessFS
     on_file = rights.WRITE_FILE | rights.TRUNCATE
+    on_device = on_file | rights.IOCTL_DEV
     on_folder = (
         on_file | rights.REMOVE_DIR | rights.REMOVE_FILE | rights.MAKE_DIR | rights.MAKE_REG | rights.MAKE_SOCK
         | rights.MAKE_FIFO | rights.MAKE_SYM | rights.REFER
     )  # fmt: skip
-    handled = on_folder | rights.MAKE_CHAR | rights.MAKE_BLOCK
+    handled = on_folder | rights.MAKE_CHAR | rights.MAKE_BLOCK | rights.IOCTL_DEV
     # A worker that stops or kills its keeper would escape its clocks. Abstract sockets stay: desktop tools talk over them.
     ruleset = landlockpy.Ruleset(
         handled_fs=handled, handled_net=landlockpy.AccessNet.NONE, scoped=landlockpy.Scope.SIGNAL
     )
+    private = private_mounts.possible()
     for path in paths:
-        if Path(path).exists():
-            folder = Path(path).is_dir() and path not in DEVICES
-            ruleset.allow_path(path, on_folder if folder else on_file)
-    return Prepared(kind="bullswarm", why=_lacking(ruleset.abi_version), restrict=ruleset.restrict, left_out=left_out)
+        if Path(path).exists() and not (private and path == private_mounts.SHARED_MEMORY):
+            on = on_device if path in DEVICES else on_folder if Path(path).is_dir() else on_file
+            ruleset.allow_path(path, on)
+
+    def restrict() -> None:
+        if private:
+            private_mounts.enter()
+            # Only now do these paths lead to the worker's own.
+            ruleset.allow_path(private_mounts.TERMINALS, on_device)
+            if private_mounts.SHARED_MEMORY in paths:
+                ruleset.allow_path(private_mounts.SHARED_MEMORY, on_folder)
+        private_mounts.drop_powers()
+        ruleset.restrict()
+
+    why = _lacking(ruleset.abi_version, private=private)
+    return Prepared(kind="bullswarm", why=why, restrict=restrict, left_out=left_out)
 
 
-def _lacking(abi: int) -> str:
+def _lacking(abi: int, *, private: bool) -> str:
     lacks = ["truncate() outside"] if abi < TRUNCATE_ABI else []
     lacks += ["signals to processes outside"] if abi < SIGNAL_ABI else []
-    return f"this kernel (Landlock {abi}) cannot stop {' and '.join(lacks)}" if lacks else ""
+    words = [f"this kernel (Landlock {abi}) cannot stop {' and '.join(lacks)}"] if lacks else []
+    if not private:
+        words.append("no private mounts here: a worker gets no pseudo-terminal and shares /dev/shm with other programs")
+    return "; ".join(words)

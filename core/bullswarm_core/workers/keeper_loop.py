@@ -223,6 +223,9 @@ class Supervision:
             limit = DRAIN_SEC if self._captures else LEFTOVER_SEC
             if self._now - begun >= limit or self._ended.reason not in ("exited", "after-terminal"):
                 break
+            if self._tree.flooded:
+                # Whatever ends by the hundred doesn't come to its end, and fills the system's table of processes meanwhile.
+                break
             self._turn(ENDING_TICK_SEC)
         if not self._tree.is_empty():
             self._end_all(LEFTOVER_SEC)
@@ -255,7 +258,7 @@ class Supervision:
             self._turn(ENDING_TICK_SEC)
             if self._tree.is_empty():
                 return True
-            if self._now - begun >= seconds:
+            if self._now - begun >= seconds or (self._tree.flooded and self._tree.reaped):
                 return False
 
     def _count(self, members: set[int]) -> None:

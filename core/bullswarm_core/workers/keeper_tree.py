@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from bullswarm_core.workers import identity
 
@@ -91,6 +92,7 @@ class Tree:
         self._seen: dict[int, str] = {}
         self.status: int | None = None
         self.childless = False
+        self.flooded = False
 
     @property
     def reaped(self) -> bool:
@@ -100,7 +102,7 @@ class Tree:
     def reap(self) -> bool:
         """Take the status of children that have ended, and say whether all of them were.
 
-        ``childless`` is from then on the system's word that none is left.
+        ``childless`` is from then on the system's word that none is left; ``flooded`` says that more ended than were taken.
         """
         for _ in range(REAPED_AT_ONCE):
             if self.childless:
@@ -114,6 +116,7 @@ class Tree:
                 return True
             if pid == self._worker:
                 self.status = status
+        self.flooded = True
         return False
 
     def is_empty(self) -> bool:
@@ -130,6 +133,9 @@ class Tree:
         hit: set[int] = set()
         # The system takes ended children away by itself: a hundred such processes end faster than they can be waited for.
         ours = signal.signal(signal.SIGCHLD, signal.SIG_IGN) if self.reaped else None
+        # Root may go before all of them; anybody else shares the processors with them.
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, -20)
         try:
             while not self.childless:
                 # Those that ended before stand at the front of the list, and would hide the ones that live.

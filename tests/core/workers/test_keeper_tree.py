@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,10 @@ def test_what_forks_and_exits_for_ever_is_ended(
         assert not Path(kept.spec.cwd, "planted").exists()
 
 
+def _says_up(file: Path) -> bool:
+    return file.exists() and file.read_bytes() == b"up\n"
+
+
 def wait_for_no_fork(kept: Kept) -> None:
     """See that nothing with the mark turns up in many looks: one look would miss what the keeper once missed."""
     for _ in range(20):
@@ -179,7 +184,8 @@ def test_it_is_ended_after_a_stop_and_a_time_limit_too(keeping: Keeping, tmp_pat
     code = COMET + LONG
     for spec in (clocks(wall_sec=0.5, term_grace_sec=0.1), clocks(term_grace_sec=0.1)):
         kept = keeping.start(argv=(sys.executable, "-I", "-S", "-c", code, "4", "1"), clocks=spec)
-        wait_for(lambda kept=kept: kept.stdout() == b"up\n")
+        said = Path(kept.spec.stdout_file)
+        wait_for(partial(_says_up, said))
         if spec.wall_sec is None:
             request_stop(kept.spec.stop_file, "stopped", "")
         assert (kept.end().survivors, kept.survivors()) == (0, set())
