@@ -110,6 +110,7 @@ import os, sys, time
 number, pause, end = int(sys.argv[1]), float(sys.argv[2]) / 1000, time.time() + 15
 for _ in range(number):
     if os.fork() == 0:
+        os.closerange(0, 3)
         while time.time() < end:
             if os.fork():
                 os._exit(0)
@@ -129,6 +130,7 @@ int main(int count, char **words) {
     int number = atoi(words[1]), pause = atoi(words[2]) * 1000;
     for (int i = 0; i < number; i++)
         if (fork() == 0) {
+            close(0), close(1), close(2);
             while (time(NULL) < end) {
                 if (fork() > 0) _exit(0);
                 setsid();
