@@ -127,3 +127,12 @@ def test_a_person_sees_one_line_per_check_with_its_fix(context: CommandContext) 
     lines = context.out.getvalue().splitlines()
     assert any(line.startswith("warning  pool claude-code") and f"· {CLAUDE}" in line for line in lines)
     assert "\x1b" not in context.out.getvalue()
+
+
+def test_a_weaker_confinement_is_a_warning(context: CommandContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bullswarm_core.workers import confinement
+
+    monkeypatch.setattr(confinement, "problem", lambda: "")
+    monkeypatch.setattr(confinement, "weakness", lambda: "this kernel (Landlock 5) cannot stop a thing")
+    found = checks(context, code=0)["confinement"]
+    assert found["status"] == "warning" and "this kernel (Landlock 5) cannot stop a thing" in found["message"]

@@ -26,7 +26,7 @@ CHILDREN = "/proc/self/task/{}/children"
 LIST_BYTES = 4096
 # Some processes end as fast as they can be waited for: a keeper must get back to its other work (1 ms of it).
 REAPED_AT_ONCE = 500
-# A hundred processes that fork and exit at full speed are gone within 4 s on two cores; later than this nobody hurries.
+# A hundred processes that fork and exit at full speed are gone within 12 s on two busy cores; later nobody hurries.
 CALM_SEC = 30.0
 CALM_TICK_SEC = 0.05
 
