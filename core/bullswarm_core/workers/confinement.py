@@ -4,8 +4,8 @@ Linux: Landlock, through the package ``landlockpy``. macOS: ``sandbox-exec`` wit
 the worker runs unconfined, and that is reported with its reason, never passed over.
 
 What Landlock cannot stop: changing the mode, owner or times of a file (no such right exists), truncation by path before
-kernel 6.2, signals to processes outside (its keeper, other runs) before kernel 6.12, commands to devices before 6.10, and asking another process to write
-(a socket of a container daemon, say). The macOS profile leaves signals free.
+kernel 6.2, signals to processes outside (its keeper, other runs) before kernel 6.12, commands to devices
+before 6.10, and asking another process to write (a socket of a container daemon, say). The macOS profile leaves signals free.
 """
 
 from __future__ import annotations
