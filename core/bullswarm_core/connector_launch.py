@@ -80,6 +80,27 @@ class StructuredOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectPart:
+    """How the CLI is kept from the settings that a repository brings along; ``files`` are the patterns of those files.
+
+    A pattern is looked for in the folder of work and in each folder around it up to the repository's root; with a slash at
+    its end it is a whole folder. ``arguments`` and ``environment`` make the CLI pass the files over. ``refused`` are those
+    that it has no way to pass over: it isn't started where there is one. ``instructions`` are groups of the instruction
+    files that the CLI then doesn't read by itself either: the first group that has any counts, ``folder/`` is each ``.md`` in
+    it, ``above_repository`` adds those around the repository. ``instruction_arguments`` hand them over, where the provider
+    doesn't.
+    """
+
+    files: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    instructions: tuple[tuple[str, ...], ...] = ()
+    above_repository: bool = False
+    instruction_arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """How the CLI is started. Text may hold ``{cwd} {promptFile} {privateTmp} {reasoning} {folder} {python} {lane}``.
 
@@ -89,7 +110,7 @@ class Launch:
     ``guarded`` are the person's own settings in there, with which no worker has any business. ``first_start`` is a file
     that the CLI's first start makes; until it is there, starts of it don't overlap. ``dot_env`` are the variables that the CLI
     would take out of a ``.env`` in the folder of work, and that a project must not decide. ``structured_output`` None: the CLI
-    takes no schema.
+    takes no schema. ``project`` keeps a repository's settings out.
     """
 
     arguments: tuple[str, ...] = ()
@@ -108,6 +129,7 @@ class Launch:
     guarded: tuple[str, ...] = ()
     dot_env: tuple[str, ...] = ()
     structured_output: StructuredOutput | None = None
+    project: ProjectPart = ProjectPart()
 
     def mode(self, lane: Lane, sandbox: Sandbox) -> Mode:
         """Give the way to start ``lane``: a chore like a build, and a missing choice like workspace."""
@@ -119,7 +141,9 @@ class Launch:
 class LaunchContext:
     """What a provider may look at when it adds to a launch. ``isolated`` False: the person wants their settings in.
 
-    ``reasoning`` is the level that the CLI is started with, None where it is left to the CLI.
+    ``reasoning`` is the level that the CLI is started with, None where it is left to the CLI. ``project_allowed``: the
+    person allowed the settings of this project. ``instructions_file`` will hold the project's instructions, None where
+    there are none or the CLI reads them itself.
     """
 
     profile: PoolProfile
@@ -130,6 +154,8 @@ class LaunchContext:
     isolated: bool
     environ: Mapping[str, str]
     reasoning: str | None = None
+    project_allowed: bool = False
+    instructions_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +243,19 @@ def launch_from_json(data: Mapping[str, Any]) -> Launch:
         guarded=tuple(data.get("guarded", ())),
         dot_env=tuple(data.get("dotEnv", ())),
         structured_output=_structured_output(data.get("structuredOutput")),
+        project=_project(data.get("project") or {}),
+    )
+
+
+def _project(data: Mapping[str, Any]) -> ProjectPart:
+    return ProjectPart(
+        files=tuple(data.get("files", ())),
+        refused=tuple(data.get("refused", ())),
+        arguments=tuple(data.get("arguments", ())),
+        environment=dict(data.get("environment", {})),
+        instructions=tuple(tuple(group) for group in data.get("instructions", ())),
+        above_repository=data.get("aboveRepository", False),
+        instruction_arguments=tuple(data.get("instructionArguments", ())),
     )
 
 

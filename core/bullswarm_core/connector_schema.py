@@ -36,8 +36,19 @@ def _template(text: str, *, allowed: tuple[str, ...] = _PLACEHOLDERS) -> str:
     return text
 
 
+def _instructions_template(text: str) -> str:
+    return _template(text, allowed=(*_PLACEHOLDERS, "instructionsFile"))
+
+
 def _answer_template(text: str) -> str:
     return _template(text, allowed=(*_PLACEHOLDERS, *_ANSWER_PLACEHOLDERS))
+
+
+def _project_path(text: str) -> str:
+    parts = text.removesuffix("/").split("/")
+    if "" in parts or ".." in parts or "~" in parts or any("*" in part for part in parts[:-1]):
+        raise ValueError("a path below the repository, with a star in its last part at most")
+    return text
 
 
 def _keyword(text: str) -> str:
@@ -49,6 +60,8 @@ def _keyword(text: str) -> str:
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Template = Annotated[str, AfterValidator(_template)]
 AnswerTemplate = Annotated[str, AfterValidator(_answer_template)]
+InstructionsTemplate = Annotated[str, AfterValidator(_instructions_template)]
+ProjectPath = Annotated[str, AfterValidator(_project_path)]
 Keyword = Annotated[str, AfterValidator(_keyword)]
 # A token goes there: the wire is encrypted, or never leaves this machine.
 Address = Annotated[str, Field(pattern=r"^(https://|http://(127\.0\.0\.1|localhost)[:/])[^\s@]+$")]
@@ -131,6 +144,16 @@ class StructuredOutputPart(_Part):
     gave_up: tuple[str, ...] = ()
 
 
+class ProjectPart(_Part):
+    files: tuple[ProjectPath, ...] = ()
+    refused: tuple[ProjectPath, ...] = ()
+    arguments: Words = ()
+    environment: Environment = {}
+    instructions: tuple[tuple[ProjectPath, ...], ...] = ()
+    above_repository: bool = False
+    instruction_arguments: tuple[InstructionsTemplate, ...] = ()
+
+
 class LaunchPart(_Part):
     arguments: Words = ()
     environment: Environment = {}
@@ -145,6 +168,7 @@ class LaunchPart(_Part):
     guarded: tuple[str, ...] = ()
     dot_env: tuple[Variable, ...] = ()
     structured_output: StructuredOutputPart | None = None
+    project: ProjectPart = ProjectPart()
     clocks: ClocksPart = ClocksPart()
 
 

@@ -47,6 +47,7 @@ class Settings:
 
     ``rungs`` holds only pools for which the person set rungs: such a pool has no model on the tiers that are not named.
     ``notify`` is the command that tells the person of a run that needs them or has ended; empty for none.
+    ``project_settings`` holds, by a repository's root, the digest of each settings file of it that the person allowed.
     """
 
     configured: bool = False
@@ -62,6 +63,7 @@ class Settings:
     inflight_penalty_pct: float = DEFAULT_INFLIGHT_PENALTY_PCT
     routing_policy: str = DEFAULT_POLICY
     notify: tuple[str, ...] = ()
+    project_settings: Mapping[str, Mapping[str, str]] = NOTHING
 
     @classmethod
     def load(cls, home: Home) -> Settings:
@@ -122,6 +124,7 @@ def settings_from(document: Any, *, file: Path) -> Settings:
         ),
         routing_policy=read.text(config.get("routingPolicy"), "config.routingPolicy") or DEFAULT_POLICY,
         notify=read.command(config.get("notify"), "config.notify"),
+        project_settings=read.entries(root.get("projectSettings"), "projectSettings", read.digests),
     )
 
 

@@ -111,6 +111,9 @@ class Reader:
             billing_granted=bool(self.flag(entry.get("allowBilling"), f"{place}.allowBilling")),
         )
 
+    def digests(self, entry: Mapping[str, Any], place: str) -> dict[str, str]:
+        return {name: self.text(value, f"{place}.{name}") or "" for name, value in entry.items()}
+
     def subscription(self, entry: Mapping[str, Any], place: str) -> Subscription:
         window = entry.get("quotaWindow")
         return Subscription(

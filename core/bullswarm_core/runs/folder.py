@@ -32,6 +32,11 @@ class AttemptFiles:
         return self.folder / f"task-{self._stem}.md"
 
     @property
+    def instructions(self) -> Path:
+        """The project's own instructions, for a CLI that is kept from everything else of the project."""
+        return self.folder / f"instructions-{self._stem}.md"
+
+    @property
     def output(self) -> Path:
         return self.folder / f"out-{self._stem}.md"
 

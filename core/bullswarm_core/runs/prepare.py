@@ -32,6 +32,8 @@ from bullswarm_core.workers.guarded import fingerprints
 from bullswarm_core.workers.keeper_clocks import Clocks
 from bullswarm_core.workers.keeper_spec import KeeperSpec
 from bullswarm_core.workers.launch import LaunchPlan, plan_launch, shown_command
+from bullswarm_core.workers.project import ProjectGrant
+from bullswarm_core.workers.project_settings import repository_root
 from bullswarm_core.workers.structured import AnswerSchema
 
 
@@ -81,7 +83,8 @@ def prepare(
     profile: PoolProfile,
 ) -> Preparation:
     """Write the task, remember the tree, and plan the launch of an attempt. Raises BullswarmError when it can't start."""
-    choice = Settings.load(services.home).pool(picked.pool)
+    settings = Settings.load(services.home)
+    choice = settings.pool(picked.pool)
     make_folder(files.private_tmp)
     may_commit, rules = choice.sandbox == "full", _answer_rules(task, files)
     box, written = None, None
@@ -97,7 +100,10 @@ def prepare(
     rung = Rung(
         model=picked.model, reasoning=picked.reasoning, source=picked.rung_source, level_source=picked.level_source
     )
-    plan = _plan(services, profile, choice, task, rung, files)
+    grant = project_grant(settings, state.created.cwd)
+    plan = _plan(services, profile, choice, task, rung, files, grant)
+    if plan.instructions is not None:
+        write_bytes_atomic(files.instructions, plan.instructions.encode("utf-8", "surrogateescape"))
     named = () if state.is_single else named_files(state.program.step(picked.step), task.cwd)
     remember(files.before, task.cwd, home=services.home, environ=plan.environment, declared=named)
     clocks = _clocks(services, connection, picked, profile, task)
@@ -112,11 +118,24 @@ def preview(services: Services, settings: Settings, task: Task, decision: Decisi
         return ""
     files = RunFolder.of(services.home, "RUN").attempt(RUN_STEP, 1)
     rung = task.asked_of(decision.rung)
-    return shown_command(_plan(services, profile, settings.pool(profile.id), task, rung, files))
+    grant = project_grant(settings, task.cwd)
+    return shown_command(_plan(services, profile, settings.pool(profile.id), task, rung, files, grant))
+
+
+def project_grant(settings: Settings, cwd: str) -> ProjectGrant:
+    """Return what the person allowed of the repository that ``cwd`` belongs to."""
+    root = repository_root(cwd)
+    return ProjectGrant(root, settings.project_settings.get(root, {}))
 
 
 def _plan(
-    services: Services, profile: PoolProfile, choice: PoolChoice, task: Task, rung: Rung, files: AttemptFiles
+    services: Services,
+    profile: PoolProfile,
+    choice: PoolChoice,
+    task: Task,
+    rung: Rung,
+    files: AttemptFiles,
+    grant: ProjectGrant,
 ) -> LaunchPlan:
     return plan_launch(
         profile,
@@ -130,6 +149,8 @@ def _plan(
         inherit_config=choice.worker_inherits_config,
         can_confine=can_confine(),
         answer=_answer_schema(task, files),
+        instructions_file=str(files.instructions),
+        grant=grant,
     )
 
 

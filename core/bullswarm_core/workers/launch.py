@@ -28,6 +28,7 @@ from bullswarm_core.secrets_rule import is_secret
 from bullswarm_core.values import dataclass, field, replace
 from bullswarm_core.workers.dot_env import emptied, names_set_in
 from bullswarm_core.workers.environment import CALLER_VARIABLE, DEPTH_VARIABLE, child_environment
+from bullswarm_core.workers.project import ProjectGrant, look_at_project
 
 if TYPE_CHECKING:
     from bullswarm_core.workers.structured import AnswerSchema
@@ -61,7 +62,8 @@ class ReasoningChoice:
 class LaunchPlan:
     """Everything that a start needs. ``added`` are the variables that the plan itself sets, for showing the command.
 
-    ``structured``: the CLI is given the schema of a typed answer.
+    ``structured``: the CLI is given the schema of a typed answer. ``instructions`` is the text that belongs in the file of
+    that name before the start; None where there is no such file.
     """
 
     argv: tuple[str, ...]
@@ -82,6 +84,7 @@ class LaunchPlan:
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     structured: bool = False
+    instructions: str | None = None
 
 
 def plan_launch(
@@ -97,12 +100,16 @@ def plan_launch(
     inherit_config: bool = False,
     can_confine: bool = True,
     answer: AnswerSchema | None = None,
+    instructions_file: str | None = None,
+    grant: ProjectGrant | None = None,
 ) -> LaunchPlan:
     """Plan how ``profile`` runs one task in ``cwd`` (a real absolute path).
 
     ``can_confine`` False: this machine has nothing with which the keeper could confine a worker. ``answer`` is what a typed
-    answer is checked against; it is passed on where the CLI's own structured output takes it. Raises UsageError for
-    a sandbox or reasoning level that doesn't exist, and for a pool whose binary isn't there.
+    answer is checked against; it is passed on where the CLI's own structured output takes it. ``instructions_file`` is where
+    the project's instructions will be; without it none are handed over. ``grant`` says which settings of the project the
+    person allowed. Raises UsageError for a sandbox or reasoning level that doesn't exist, and for a pool whose binary isn't
+    there; WorkerStartError where the CLI can't be kept from settings of the project.
     """
     connector, launch = profile.connector, profile.connector.launch
     if profile.binary is None:
@@ -112,7 +119,11 @@ def plan_launch(
     mode = launch.mode(lane, sandbox)
     reasoning = choose_reasoning(launch.reasoning, rung)
     isolated = not inherit_config
-    context = LaunchContext(profile, lane, sandbox, cwd, private_tmp, isolated, environ, reasoning.applied)
+    project = look_at_project(profile, cwd, grant)
+    handed = instructions_file if project.instructions else None
+    context = LaunchContext(
+        profile, lane, sandbox, cwd, private_tmp, isolated, environ, reasoning.applied, project.allowed, handed
+    )
     addition = _addition(context)
     words = _Words(context, prompt_file=prompt_file, reasoning=reasoning.applied or "", answer=answer)
 
@@ -121,7 +132,9 @@ def plan_launch(
     if mode.confinement == "bullswarm" and not confined and mode.unconfined is not None:
         mode = replace(mode, arguments=mode.unconfined.arguments, environment=mode.unconfined.environment)
     isolation = () if inherit_config else launch.isolation
-    argv = [*launch.arguments, *mode.arguments, *isolation]
+    kept_out = () if project.allowed else launch.project.arguments
+    told = launch.project.instruction_arguments if handed else ()
+    argv = [*launch.arguments, *mode.arguments, *isolation, *kept_out, *told]
     argv = [profile.binary, *words.all(argv), *addition.arguments]
     if rung.model is not None and launch.model_flag:
         # Whoever names the model may be an agent that was misled: some CLIs read a value with a dash as an option.
@@ -139,6 +152,8 @@ def plan_launch(
     added = {**launch.environment, **mode.environment}
     if not inherit_config:
         added |= launch.isolation_environment
+    if not project.allowed:
+        added |= launch.project.environment
     added = {name: words.one(value) for name, value in added.items()}
     added |= {**profile.environment, **addition.environment}
     added = emptied(launch.dot_env, environ, removed) | added
@@ -158,6 +173,7 @@ def plan_launch(
             *_notes_of_dot_env(cwd, added),
             *([f"the schema is not given to {connector.name}: {unstructured}"] if unstructured else ()),
             *addition.notes,
+            *project.notes,
         ),
         stream=stream,
         terminal=launch.terminal,
@@ -169,6 +185,7 @@ def plan_launch(
         added=tuple(sorted(added)),
         removed=removed,
         structured=structured is not None,
+        instructions=project.instructions if handed else None,
     )
 
 
@@ -242,6 +259,7 @@ class _Words:
             "{python}": sys.executable,
             "{lane}": context.lane,
             "{configFolder}": context.profile.config_dir or "",
+            "{instructionsFile}": context.instructions_file or "",
         }
         if answer is not None:
             self._values |= {"{answerSchema}": answer.text, "{answerSchemaFile}": answer.file}

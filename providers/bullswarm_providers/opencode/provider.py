@@ -33,6 +33,9 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
         return LaunchAddition(notes=(*notes, note))
     plugins = content.get("plugin")
     content["plugin"] = [*(plugins if isinstance(plugins, list) else []), PLUGIN.as_uri()]
+    if context.instructions_file is not None:
+        named = content.get("instructions")
+        content["instructions"] = [*(named if isinstance(named, list) else []), context.instructions_file]
     content["autoupdate"] = False
     content["share"] = "disabled"
     environment = {CONTENT_VARIABLE: json.dumps(content, separators=(",", ":"))}

@@ -1,0 +1,64 @@
+"""What a project decides about one start of a worker's CLI: its instructions, and no setting that the person didn't allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bullswarm_core.connector import PoolProfile
+from bullswarm_core.errors import WorkerStartError
+from bullswarm_core.values import dataclass, field
+from bullswarm_core.workers.project_instructions import read_instructions
+from bullswarm_core.workers.project_settings import found_settings, is_allowed, shown_files, unlike
+
+ALLOW_COMMAND = "bullswarm strategy allow-project-settings"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectGrant:
+    """The repository of the person in which a worker works, and the settings files of it that they allowed.
+
+    ``root`` is what they call the repository, also where the worker works in a copy of it. ``digests`` are by the file's path
+    below the root.
+    """
+
+    root: str
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What is to be done about a project. ``allowed``: its settings count; ``instructions`` are handed to the CLI."""
+
+    allowed: bool = False
+    instructions: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def look_at_project(profile: PoolProfile, cwd: str, grant: ProjectGrant | None) -> Project:
+    """Look at the settings and instructions of the project in ``cwd``.
+
+    Raises WorkerStartError where the CLI would obey a file that the person didn't allow, and has no way to pass it over.
+    """
+    part = profile.connector.launch.project
+    own = (profile.config_dir,) if profile.config_dir else ()
+    granted = grant.digests if grant is not None else {}
+    command = f"{ALLOW_COMMAND} {grant.root if grant is not None else cwd}"
+    refused = unlike(found_settings(cwd, part.refused, besides=own), granted)
+    if refused:
+        raise WorkerStartError(
+            f"{profile.connector.name} would obey {shown_files(refused)} of the project, and has no way to pass it over",
+            hint=f"use another pool, or take it away; to read what it decides and allow it: {command}",
+        )
+    found = found_settings(cwd, part.files, besides=own)
+    if found and is_allowed(found, granted):
+        return Project(allowed=True, notes=(f"{shown_files(list(found))} of the project: in force, as you allowed",))
+    told = read_instructions(cwd, part.instructions, above_repository=part.above_repository, besides=own)
+    notes = [f"instructions left out: {shown_files(told.left_out)}"] if told.left_out else []
+    if found:
+        since = " since you allowed it" if granted else ""
+        changed = f" ({shown_files(unlike(found, granted))} is new or changed{since})" if granted else ""
+        notes.append(
+            f"{shown_files(list(found))} of the project decides nothing here but instructions{changed};"
+            f" to read what it decides and allow it: {command}"
+        )
+    return Project(instructions=told.text, notes=tuple(notes))

@@ -1,0 +1,142 @@
+"""The settings of agent CLIs that a repository brings along, and what the person allowed of them.
+
+A worker's CLI is started in a folder whose content may come from anybody. A file of settings there could name another
+address for the person's key, another model, or a command that runs at once; a project decides none of that by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+
+from bullswarm_core.fast.files import open_ordinary
+
+# A digest of what can't be read whole: no permission holds for it.
+UNREADABLE = "unreadable"
+# Settings are small. What is larger, or lies in a folder with more files, is never allowed, since nobody has read it.
+_LARGEST_BYTES = 4 * 1024 * 1024
+_LARGEST_FOLDER = 500
+_SHOWN = 4
+
+Digests = Mapping[str, str]
+
+
+def repository_root(folder: str) -> str:
+    """Return the nearest folder at or above ``folder`` that has a ``.git``, else ``folder`` itself; links resolved."""
+    start = Path(os.path.realpath(folder))
+    for each in (start, *start.parents):
+        if os.path.lexists(each / ".git"):  # a link that leads nowhere, too
+            return str(each)
+    return str(start)
+
+
+def found_settings(folder: str, patterns: Iterable[str], *, besides: Iterable[str] = ()) -> dict[str, str]:
+    """Return the digest of each file in or above ``folder`` that one of ``patterns`` names, up to the repository's root.
+
+    Keys are paths relative to that root. What lies in one of the folders ``besides`` is the person's own. Never raises.
+    """
+    root = Path(repository_root(folder))
+    own = tuple(os.path.realpath(each) for each in besides if each)
+    found: dict[str, str] = {}
+    for place in _places(Path(os.path.realpath(folder)), root):
+        for pattern in patterns:
+            for path in _matches(place, pattern):
+                name = path.relative_to(root).as_posix()
+                if name not in found and not _is_in(path, own):
+                    found[name] = _digest(path, root)
+    return found
+
+
+def is_allowed(found: Digests, granted: Digests) -> bool:
+    """Tell whether the person has allowed each file as it is now."""
+    return all(digest != UNREADABLE and granted.get(name) == digest for name, digest in found.items())
+
+
+def unlike(found: Digests, granted: Digests) -> tuple[str, ...]:
+    """Return the files that are new, or other than those that were allowed."""
+    return tuple(name for name, digest in found.items() if digest == UNREADABLE or granted.get(name) != digest)
+
+
+def shown_files(names: Sequence[str]) -> str:
+    """List files for a message: the first few, and how many more there are."""
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _places(folder: Path, root: Path) -> Iterator[Path]:
+    for each in (folder, *folder.parents):
+        yield each
+        if each == root:
+            return
+
+
+def _matches(place: Path, pattern: str) -> Iterator[Path]:
+    """Find what a pattern names; a folder that is a link is named itself, and none of its content."""
+    if pattern.endswith("/"):
+        folder = place / pattern.rstrip("/")
+        if folder.is_symlink() or _kind(folder) not in ("folder", None):
+            yield folder
+        elif _kind(folder) == "folder":
+            yield from files_in(folder)
+        return
+    head, _, last = pattern.rpartition("/")
+    if "*" not in last:
+        if _kind(place / pattern) is not None:
+            yield place / pattern
+        return
+    try:
+        with os.scandir(place / head) as entries:
+            names = sorted(entry.name for entry in islice(entries, _LARGEST_FOLDER))
+    except OSError:
+        return
+    yield from (place / head / name for name in names if fnmatchcase(name, last))
+
+
+def files_in(folder: Path) -> Iterator[Path]:
+    """Give each file of a folder; the folder itself where it has more than anybody would read."""
+    waiting, files = [folder], []
+    while waiting:
+        here = waiting.pop()
+        try:
+            with os.scandir(here) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(Path(entry.path))
+                    else:
+                        files.append(Path(entry.path))
+        except OSError:
+            files.append(here)
+        if len(files) + len(waiting) > _LARGEST_FOLDER:
+            yield folder
+            return
+    yield from sorted(files)
+
+
+def _kind(path: Path) -> str | None:
+    try:
+        mode = os.lstat(path).st_mode
+    except (OSError, ValueError):
+        return None
+    return "folder" if stat.S_ISDIR(mode) else "file"
+
+
+def _digest(path: Path, root: Path) -> str:
+    real = Path(os.path.realpath(path))
+    if not real.is_relative_to(root):
+        return UNREADABLE
+    try:
+        with open_ordinary(real) as file:
+            data = file.read(_LARGEST_BYTES + 1)
+    except (OSError, ValueError):
+        return UNREADABLE
+    return UNREADABLE if len(data) > _LARGEST_BYTES else hashlib.sha256(data).hexdigest()
+
+
+def _is_in(path: Path, folders: Iterable[str]) -> bool:
+    real = Path(os.path.realpath(path))
+    return any(real.is_relative_to(folder) for folder in folders)
