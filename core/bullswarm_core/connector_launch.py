@@ -142,8 +142,9 @@ class LaunchContext:
     """What a provider may look at when it adds to a launch. ``isolated`` False: the person wants their settings in.
 
     ``reasoning`` is the level that the CLI is started with, None where it is left to the CLI. ``project_allowed``: the
-    person allowed the settings of this project. ``instructions_file`` will hold the project's instructions, None where
-    there are none or the CLI reads them itself.
+    person allowed the settings of this project; ``project_settings`` are the files that they did not, ``project_root`` the
+    person's own repository. ``instructions_file`` will hold the project's instructions, None where there are none or the
+    CLI reads them itself.
     """
 
     profile: PoolProfile
@@ -155,16 +156,22 @@ class LaunchContext:
     environ: Mapping[str, str]
     reasoning: str | None = None
     project_allowed: bool = False
+    project_settings: tuple[str, ...] = ()
+    project_root: str = ""
     instructions_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchAddition:
-    """What a provider adds to a launch: arguments before the model flag, environment, and notes for the person."""
+    """What a provider adds to a launch: arguments before the model flag, environment, and notes for the person.
+
+    ``instructions_in_task``: the CLI takes the project's instructions only as a part of its task.
+    """
 
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    instructions_in_task: bool = False
 
 
 class Provider(Protocol):

@@ -9,8 +9,8 @@ from tests.agents import hostile_project
 from tests.agents.conftest import MachineMaker
 from tests.agents.machine import Machine, Outcome
 from tests.agents.scripted_model import ScriptedModel, say
-from tests.agents.setups import CLAUDE, OPENCODE, Setup
-from tests.agents.test_optional_providers import GLM, turned_on
+from tests.agents.setups import CLAUDE, CODEX, COMMAND_CODE, GROK, OPENCODE, Setup
+from tests.agents.test_optional_providers import COPILOT, GLM, QWEN, turned_on
 
 pytestmark = pytest.mark.real_cli
 
@@ -49,11 +49,11 @@ CLAUDE_BY_FILE = replace(CLAUDE, prepare=_prepare_claude_by_file)
 CLAUDE_BY_KEY = replace(CLAUDE, prepare=_prepare_claude_by_key, by_key=True)
 KIMI = replace(GLM, name="kimi", prepare=_prepare_kimi)
 # What the person's own settings choose, where they do.
-MODELS = {"by-file": "claude-haiku-5", "by-key": "claude-haiku-5", "opencode": "stub-model"}
+MODELS = {"by-file": "claude-haiku-5", "by-key": "claude-haiku-5", "opencode": "stub-model", "codex": "stub-model"}
 
 HELD = {
     "by-token": CLAUDE, "by-file": CLAUDE_BY_FILE, "by-key": CLAUDE_BY_KEY, "kimi": KIMI, "glm": GLM,
-    "opencode": OPENCODE,
+    "opencode": OPENCODE, "codex": CODEX, "grok": GROK, "command-code": COMMAND_CODE, "copilot": COPILOT,
 }  # fmt: skip
 
 

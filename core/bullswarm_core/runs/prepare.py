@@ -102,7 +102,10 @@ def prepare(
     )
     grant = project_grant(settings, state.created.cwd)
     plan = _plan(services, profile, choice, task, rung, files, grant)
-    if plan.instructions is not None:
+    if plan.instructions is not None and plan.instructions_in_task:
+        told = f"{plan.instructions}\n\nYour task:\n\n{text}"
+        write_bytes_atomic(files.task, told.encode("utf-8", "surrogateescape"))
+    elif plan.instructions is not None:
         write_bytes_atomic(files.instructions, plan.instructions.encode("utf-8", "surrogateescape"))
     named = () if state.is_single else named_files(state.program.step(picked.step), task.cwd)
     remember(files.before, task.cwd, home=services.home, environ=plan.environment, declared=named)

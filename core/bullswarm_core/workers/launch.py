@@ -62,8 +62,8 @@ class ReasoningChoice:
 class LaunchPlan:
     """Everything that a start needs. ``added`` are the variables that the plan itself sets, for showing the command.
 
-    ``structured``: the CLI is given the schema of a typed answer. ``instructions`` is the text that belongs in the file of
-    that name before the start; None where there is no such file.
+    ``structured``: the CLI is given the schema of a typed answer. ``instructions`` is the text that belongs in the file
+    of that name before the start, or above the task if ``instructions_in_task``; None without any.
     """
 
     argv: tuple[str, ...]
@@ -85,6 +85,7 @@ class LaunchPlan:
     removed: tuple[str, ...] = ()
     structured: bool = False
     instructions: str | None = None
+    instructions_in_task: bool = False
 
 
 def plan_launch(
@@ -122,8 +123,9 @@ def plan_launch(
     project = look_at_project(profile, cwd, grant)
     handed = instructions_file if project.instructions else None
     context = LaunchContext(
-        profile, lane, sandbox, cwd, private_tmp, isolated, environ, reasoning.applied, project.allowed, handed
-    )
+        profile, lane, sandbox, cwd, private_tmp, isolated, environ, reasoning.applied,
+        project.allowed, project.settings, project.root, handed,
+    )  # fmt: skip
     addition = _addition(context)
     words = _Words(context, prompt_file=prompt_file, reasoning=reasoning.applied or "", answer=answer)
 
@@ -186,6 +188,7 @@ def plan_launch(
         removed=removed,
         structured=structured is not None,
         instructions=project.instructions if handed else None,
+        instructions_in_task=addition.instructions_in_task,
     )
 
 

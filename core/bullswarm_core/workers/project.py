@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from shlex import quote
 
 from bullswarm_core.connector import PoolProfile
 from bullswarm_core.errors import WorkerStartError
 from bullswarm_core.values import dataclass, field
 from bullswarm_core.workers.project_instructions import read_instructions
-from bullswarm_core.workers.project_settings import found_settings, is_allowed, shown_files, unlike
+from bullswarm_core.workers.project_settings import (
+    found_settings,
+    is_allowed,
+    repository_root,
+    shown_files,
+    unlike,
+)
 
 ALLOW_COMMAND = "bullswarm strategy allow-project-settings"
 
@@ -27,9 +34,14 @@ class ProjectGrant:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What is to be done about a project. ``allowed``: its settings count; ``instructions`` are handed to the CLI."""
+    """What is to be done about a project. ``allowed``: its settings count; ``instructions`` are handed to the CLI.
 
+    ``settings`` are the files that are there and not allowed, ``root`` is the repository by the person's name for it.
+    """
+
+    root: str
     allowed: bool = False
+    settings: tuple[str, ...] = ()
     instructions: str = ""
     notes: tuple[str, ...] = ()
 
@@ -42,16 +54,13 @@ def look_at_project(profile: PoolProfile, cwd: str, grant: ProjectGrant | None) 
     part = profile.connector.launch.project
     own = (profile.config_dir,) if profile.config_dir else ()
     granted = grant.digests if grant is not None else {}
-    command = f"{ALLOW_COMMAND} {grant.root if grant is not None else cwd}"
+    root = grant.root if grant is not None else repository_root(cwd)
     refused = unlike(found_settings(cwd, part.refused, besides=own), granted)
     if refused:
-        raise WorkerStartError(
-            f"{profile.connector.name} would obey {shown_files(refused)} of the project, and has no way to pass it over",
-            hint=f"use another pool, or take it away; to read what it decides and allow it: {command}",
-        )
+        raise obeys(profile.connector.name, refused, root)
     found = found_settings(cwd, part.files, besides=own)
     if found and is_allowed(found, granted):
-        return Project(allowed=True, notes=(f"{shown_files(list(found))} of the project: in force, as you allowed",))
+        return Project(root, allowed=True, notes=(f"{shown_files(list(found))} of the project: in force, as you allowed",))
     told = read_instructions(cwd, part.instructions, above_repository=part.above_repository, besides=own)
     notes = [f"instructions left out: {shown_files(told.left_out)}"] if told.left_out else []
     if found:
@@ -59,6 +68,14 @@ def look_at_project(profile: PoolProfile, cwd: str, grant: ProjectGrant | None) 
         changed = f" ({shown_files(unlike(found, granted))} is new or changed{since})" if granted else ""
         notes.append(
             f"{shown_files(list(found))} of the project decides nothing here but instructions{changed};"
-            f" to read what it decides and allow it: {command}"
+            f" to read what it decides and allow it: {ALLOW_COMMAND} {quote(root)}"
         )
-    return Project(instructions=told.text, notes=tuple(notes))
+    return Project(root, settings=tuple(found), instructions=told.text, notes=tuple(notes))
+
+
+def obeys(cli: str, files: Sequence[str], root: str, *, why: str = "has no way to pass it over") -> WorkerStartError:
+    """Return the refusal to start a CLI that would obey ``files`` of the project."""
+    return WorkerStartError(
+        f"{cli} would obey {shown_files(files)} of the project, which you did not allow: it {why}",
+        hint=f"use another pool, or, to read what it decides and allow it: {ALLOW_COMMAND} {quote(root)}",
+    )

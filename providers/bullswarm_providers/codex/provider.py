@@ -61,9 +61,12 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
     if isinstance(provider, str) and provider not in _BUILT_IN and provider in (config.get("model_providers") or {}):
         bounds = f"{{request_max_retries={_REQUEST_RETRIES},stream_max_retries={_STREAM_RETRIES}}}"
         arguments += ["-c", f"model_providers={{{_key(provider)}={bounds}}}"]
+    told_apart = bool(context.project_settings) and "projects" in config
+    if told_apart or context.project_allowed:
+        arguments += _trust(context, "trusted" if context.project_allowed else "untrusted")
     if context.isolated:
         arguments += _without_servers(config, *_project_configs(config, context.cwd)) + _without_skills(context)
-    return LaunchAddition(arguments=tuple(arguments))
+    return LaunchAddition(arguments=tuple(arguments), instructions_in_task=told_apart)
 
 
 def more_denials(profile: PoolProfile, stream: StreamFacts, ended: ExitFacts) -> tuple[Denial, ...]:
@@ -109,6 +112,19 @@ def models(profile: PoolProfile, asking: Asking) -> tuple[ModelEntry, ...]:
     from bullswarm_providers.codex.models import list_models
 
     return list_models(profile, asking)
+
+
+def _trust(context: LaunchContext, level: str) -> list[str]:
+    """Say, for this start, whether the project is trusted, whatever the person said in Codex's own screen.
+
+    That would hold for whatever the project's settings say by now. Codex asks for the folder, the repository around it and
+    the repository that a linked work tree belongs to; of a project without trust it doesn't read AGENTS.md either.
+    """
+    from bullswarm_core.workers.project_settings import repository_root
+
+    folders = dict.fromkeys([context.cwd, repository_root(context.cwd), context.project_root])
+    entries = ",".join(f'{_key(folder)}={{trust_level={_key(level)}}}' for folder in folders)
+    return ["-c", f"projects={{{entries}}}"]
 
 
 def _project_configs(config: dict[str, Any], cwd: str) -> list[dict[str, Any]]:

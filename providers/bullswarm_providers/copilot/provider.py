@@ -34,14 +34,32 @@ def has_meter(connector: Connector, account: Account, environ: Mapping[str, str]
 
 
 def launch_addition(context: LaunchContext) -> LaunchAddition:
-    """Leave each of the person's MCP servers out; Copilot has no switch for all of them."""
-    from bullswarm_core.connector_launch import LaunchAddition
+    """Leave each of the person's MCP servers out; Copilot has no switch for all of them.
 
+    Raises WorkerStartError for settings of a project in a folder that the person trusted in Copilot: trust that was given
+    once holds for whatever they say by now, and no switch takes it back.
+    """
+    from bullswarm_core.connector_launch import LaunchAddition
+    from bullswarm_core.workers.project import obeys
+
+    if context.project_settings and _is_trusted(context):
+        raise obeys("copilot", context.project_settings, context.project_root, why="trusts this folder")
+    trust = ("--trust-folder",) if context.project_allowed else ()
     if not context.isolated:
-        return LaunchAddition()
+        return LaunchAddition(arguments=trust)
     servers = read_object(Path(context.profile.config_dir or "") / "mcp-config.json").get("mcpServers")
     names = sorted(servers) if isinstance(servers, dict) else []
-    return LaunchAddition(arguments=tuple(word for name in names for word in ("--disable-mcp-server", name)))
+    return LaunchAddition(arguments=trust + tuple(word for name in names for word in ("--disable-mcp-server", name)))
+
+
+def _is_trusted(context: LaunchContext) -> bool:
+    """Tell whether the person trusted the folder, one around it, or the repository of a linked work tree, in Copilot."""
+    folder = Path(context.profile.config_dir or "")
+    files = [read_object(folder / name) for name in ("config.json", "settings.json")]
+    lists = [file.get(name) for file in files for name in ("trustedFolders", "trusted_folders")]
+    trusted = [Path(path) for each in lists if isinstance(each, list) for path in each if isinstance(path, str)]
+    here = [Path(context.cwd), Path(context.project_root or context.cwd)]
+    return any(each.is_relative_to(path) or path.is_relative_to(each) for each in here for path in trusted)
 
 
 def live_reading(context: MeterContext) -> Observation:

@@ -10,6 +10,7 @@ from bullswarm_core.connector import Account, Connector, SignInState
 from bullswarm_providers.sign_in import file_sign_in, read_toml
 
 if TYPE_CHECKING:
+    from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
     from bullswarm_core.connector import PoolProfile
     from bullswarm_core.model_lists import Asking, ModelEntry
     from bullswarm_core.quota.observing import MeterContext, Observation
@@ -24,6 +25,34 @@ def sign_in(connector: Connector, account: Account, environ: Mapping[str, str]) 
     if config is None or config.get("model"):
         return SignInState(None, "config.toml has models of its own", "unknown")
     return state
+
+
+def launch_addition(context: LaunchContext) -> LaunchAddition:
+    """Hand a project's instructions over, which Grok leaves out of a folder without trust, and refuse a trusted one's rest.
+
+    Trust that was given once holds for whatever the project's settings say by now, and no switch takes it back.
+    """
+    from bullswarm_core.connector_launch import LaunchAddition
+    from bullswarm_core.workers.project import obeys
+
+    trusted = _is_trusted(context)
+    if trusted and context.project_settings:
+        raise obeys("grok", context.project_settings, context.project_root, why="trusts this folder")
+    if context.project_allowed:
+        return LaunchAddition(environment={"GROK_FOLDER_TRUST": "0"})
+    return LaunchAddition(instructions_in_task=not trusted)
+
+
+def _is_trusted(context: LaunchContext) -> bool:
+    """Tell whether the person trusted the folder, one around it, or the repository of a linked work tree, in Grok."""
+    store = read_toml(Path(context.profile.config_dir or "") / "trusted_folders.toml")
+    if store is None:
+        return True
+    folders = store.get("folders")
+    entries = folders.items() if isinstance(folders, dict) else ()
+    trusted = [Path(path) for path, entry in entries if not isinstance(entry, dict) or entry.get("trusted") is not False]
+    here = [Path(context.cwd), Path(context.project_root or context.cwd)]
+    return any(folder.is_relative_to(path) or path.is_relative_to(folder) for folder in here for path in trusted)
 
 
 def live_reading(context: MeterContext) -> Observation:
