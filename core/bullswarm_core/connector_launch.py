@@ -85,7 +85,8 @@ class ProjectPart:
 
     A pattern is looked for in the folder of work and in each folder around it up to the repository's root; with a slash at
     its end it is a whole folder. ``arguments`` and ``environment`` make the CLI pass the files over. ``refused`` are those
-    that it has no way to pass over: it isn't started where there is one. ``instructions`` are groups of the instruction
+    that it has no way to pass over: it isn't started where there is one; ``refused_if`` are those that it passes over but for
+    what the pattern ``refused_text`` finds in them. ``instructions`` are groups of the instruction
     files that the CLI then doesn't read by itself either: the first group that has any counts, ``folder/`` is each ``.md`` in
     it, ``above_repository`` adds those around the repository. ``instruction_arguments`` hand them over, where the provider
     doesn't.
@@ -93,6 +94,8 @@ class ProjectPart:
 
     files: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    refused_if: tuple[str, ...] = ()
+    refused_text: str = ""
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     instructions: tuple[tuple[str, ...], ...] = ()
@@ -258,6 +261,8 @@ def _project(data: Mapping[str, Any]) -> ProjectPart:
     return ProjectPart(
         files=tuple(data.get("files", ())),
         refused=tuple(data.get("refused", ())),
+        refused_if=tuple(data.get("refusedIf", ())),
+        refused_text=data.get("refusedText", ""),
         arguments=tuple(data.get("arguments", ())),
         environment=dict(data.get("environment", {})),
         instructions=tuple(tuple(group) for group in data.get("instructions", ())),

@@ -147,6 +147,8 @@ class StructuredOutputPart(_Part):
 class ProjectPart(_Part):
     files: tuple[ProjectPath, ...] = ()
     refused: tuple[ProjectPath, ...] = ()
+    refused_if: tuple[ProjectPath, ...] = ()
+    refused_text: Pattern = ""
     arguments: Words = ()
     environment: Environment = {}
     instructions: tuple[tuple[ProjectPath, ...], ...] = ()

@@ -53,7 +53,7 @@ MODELS = {"by-file": "claude-haiku-5", "by-key": "claude-haiku-5", "opencode": "
 
 HELD = {
     "by-token": CLAUDE, "by-file": CLAUDE_BY_FILE, "by-key": CLAUDE_BY_KEY, "kimi": KIMI, "glm": GLM,
-    "opencode": OPENCODE, "codex": CODEX, "grok": GROK, "command-code": COMMAND_CODE, "copilot": COPILOT,
+    "opencode": OPENCODE, "codex": CODEX, "grok": GROK, "copilot": COPILOT,
 }  # fmt: skip
 
 
@@ -65,6 +65,9 @@ def hostile(make_machine: MachineMaker, setup: Setup, url: str, *, lane: str) ->
     if setup.name in ("kimi", "glm", "qwen", "copilot", "gemini"):
         turned_on(machine)
     hostile_project.fill(machine.project, url)
+    if setup is OPENCODE:
+        for name in hostile_project.OPENCODE_PLUGINS:
+            (machine.project / name).unlink()
     for name in ("CLAUDE.md", "AGENTS.md", "GEMINI.md", "QWEN.md"):
         (machine.project / name).write_text(f"{hostile_project.INSTRUCTION}\n", encoding="utf-8")
     return machine
@@ -81,6 +84,10 @@ def check_held(machine: Machine, outcome: Outcome, evil: ScriptedModel, model: s
     assert not [request for request in machine.model.requests if "key-of-the-project" in str(request.headers)]
 
 
+# These read a project's settings whatever is said to them.
+REFUSED = {"command-code": COMMAND_CODE, "qwen": QWEN}
+
+
 @pytest.mark.parametrize("lane", ["analyze", "build"])
 @pytest.mark.parametrize("name", HELD)
 def test_a_projects_settings_decide_nothing_but_instructions(make_machine: MachineMaker, name: str, lane: str) -> None:
@@ -91,3 +98,67 @@ def test_a_projects_settings_decide_nothing_but_instructions(make_machine: Machi
         check_held(machine, outcome, evil, MODELS.get(name))
     (note,) = [note for note in outcome.verdict["launchNotes"] if "decides nothing here but instructions" in note]
     assert f"bullswarm strategy allow-project-settings {machine.project}" in note
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_cli_that_cannot_be_kept_from_a_projects_settings_is_not_started(
+    make_machine: MachineMaker, name: str
+) -> None:
+    setup = REFUSED[name]
+    with ScriptedModel([say("I am the evil server.")]) as evil:
+        machine = hostile(make_machine, setup, evil.url, lane="analyze")
+        outcome = machine.run()
+        assert (outcome.code, outcome.verdict["ok"]) == (1, False), json.dumps(outcome.verdict)
+        assert (evil.requests, machine.model.requests, hostile_project.marks(machine.project)) == ([], [], [])
+    assert f"{name} would obey the project's " in outcome.verdict["why"]
+    assert "bullswarm strategy allow-project-settings" in outcome.verdict["why"]
+
+
+@pytest.mark.parametrize("setup", [CODEX, GROK, COPILOT], ids=lambda setup: setup.name)
+def test_trust_that_was_given_in_the_clis_own_screen_lets_no_settings_in(
+    make_machine: MachineMaker, setup: Setup
+) -> None:
+    with ScriptedModel([say("I am the evil server.")]) as evil:
+        machine = hostile(make_machine, setup, evil.url, lane="analyze")
+        trust(machine)
+        outcome = machine.run()
+        if setup is CODEX:
+            check_held(machine, outcome, evil, "stub-model")
+            return
+        assert not outcome.verdict["ok"], json.dumps(outcome.verdict)
+        assert (evil.requests, machine.model.requests, hostile_project.marks(machine.project)) == ([], [], [])
+    assert "trusts this folder" in outcome.verdict["why"]
+
+
+def trust(machine: Machine) -> None:
+    """Trust the project in the way in which the CLI itself notes it."""
+    home, project = machine.home, machine.project
+    if machine.setup is CODEX:
+        with (home / ".codex" / "config.toml").open("a", encoding="utf-8") as file:
+            file.write(f'\n[projects."{project}"]\ntrust_level = "trusted"\n')
+    elif machine.setup is GROK:
+        (home / ".grok" / "trusted_folders.toml").write_text(f'[folders."{project}"]\ntrusted = true\n')
+    else:
+        (home / ".copilot").mkdir(exist_ok=True)
+        (home / ".copilot" / "config.json").write_text(json.dumps({"trustedFolders": [str(project)]}))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {".opencode/plugin/evil.ts": ""},
+        {".opencode/plugins/evil.js": ""},
+        {"opencode.json": '{"plugins": ["./evil.js"]}'},
+    ],
+    ids=["plugin", "plugins", "json"],
+)
+def test_opencode_is_not_started_beside_a_projects_plugins(make_machine: MachineMaker, files: dict[str, str]) -> None:
+    with ScriptedModel([say("I am the evil server.")]) as evil:
+        machine = make_machine(OPENCODE, [say(ANSWER)])
+        for name, text in {"evil.js": "", **files}.items():
+            (machine.project / name).parent.mkdir(parents=True, exist_ok=True)
+            (machine.project / name).write_text(text or f"await fetch('{evil.url}/mark-plugin')\n", encoding="utf-8")
+        outcome = machine.run()
+        assert not outcome.verdict["ok"], json.dumps(outcome.verdict)
+        assert (evil.requests, machine.model.requests) == ([], [])
+    assert f"would obey the project's {next(iter(files))}" in outcome.verdict["why"]

@@ -55,12 +55,17 @@ def look_at_project(profile: PoolProfile, cwd: str, grant: ProjectGrant | None) 
     own = (profile.config_dir,) if profile.config_dir else ()
     granted = grant.digests if grant is not None else {}
     root = grant.root if grant is not None else repository_root(cwd)
-    refused = unlike(found_settings(cwd, part.refused, besides=own), granted)
+    kept = found_settings(cwd, part.refused, besides=own)
+    if part.refused_text:
+        kept |= found_settings(cwd, part.refused_if, besides=own, text=part.refused_text)
+    refused = unlike(kept, granted)
     if refused:
         raise obeys(profile.connector.name, refused, root)
     found = found_settings(cwd, part.files, besides=own)
     if found and is_allowed(found, granted):
-        return Project(root, allowed=True, notes=(f"{shown_files(list(found))} of the project: in force, as you allowed",))
+        return Project(
+            root, allowed=True, notes=(f"{shown_files(list(found))} of the project: in force, as you allowed",)
+        )
     told = read_instructions(cwd, part.instructions, above_repository=part.above_repository, besides=own)
     notes = [f"instructions left out: {shown_files(told.left_out)}"] if told.left_out else []
     if found:
@@ -73,9 +78,11 @@ def look_at_project(profile: PoolProfile, cwd: str, grant: ProjectGrant | None) 
     return Project(root, settings=tuple(found), instructions=told.text, notes=tuple(notes))
 
 
-def obeys(cli: str, files: Sequence[str], root: str, *, why: str = "has no way to pass it over") -> WorkerStartError:
+def obeys(cli: str, files: Sequence[str], root: str, *, why: str = "can't be kept from it") -> WorkerStartError:
     """Return the refusal to start a CLI that would obey ``files`` of the project."""
+    # Short, since a verdict quotes only the beginning of why a worker never started.
+    more = f" (+{len(files) - 1})" if len(files) > 1 else ""
     return WorkerStartError(
-        f"{cli} would obey {shown_files(files)} of the project, which you did not allow: it {why}",
-        hint=f"use another pool, or, to read what it decides and allow it: {ALLOW_COMMAND} {quote(root)}",
+        f"{cli} would obey the project's {files[0]}{more}; it {why}. Read and allow it: {ALLOW_COMMAND}",
+        hint=f"{ALLOW_COMMAND} {quote(root)}",
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -35,10 +36,13 @@ def repository_root(folder: str) -> str:
     return str(start)
 
 
-def found_settings(folder: str, patterns: Iterable[str], *, besides: Iterable[str] = ()) -> dict[str, str]:
+def found_settings(
+    folder: str, patterns: Iterable[str], *, besides: Iterable[str] = (), text: str = ""
+) -> dict[str, str]:
     """Return the digest of each file in or above ``folder`` that one of ``patterns`` names, up to the repository's root.
 
-    Keys are paths relative to that root. What lies in one of the folders ``besides`` is the person's own. Never raises.
+    Keys are paths relative to that root. What lies in one of the folders ``besides`` is the person's own. With ``text`` only
+    files count in which that pattern is found, and those that can't be read. Never raises.
     """
     root = Path(repository_root(folder))
     own = tuple(os.path.realpath(each) for each in besides if each)
@@ -47,7 +51,7 @@ def found_settings(folder: str, patterns: Iterable[str], *, besides: Iterable[st
         for pattern in patterns:
             for path in _matches(place, pattern):
                 name = path.relative_to(root).as_posix()
-                if name not in found and not _is_in(path, own):
+                if name not in found and not _is_in(path, own) and _holds(path, root, text):
                     found[name] = _digest(path, root)
     return found
 
@@ -126,15 +130,25 @@ def _kind(path: Path) -> str | None:
 
 
 def _digest(path: Path, root: Path) -> str:
+    data = _content(path, root)
+    return UNREADABLE if data is None else hashlib.sha256(data).hexdigest()
+
+
+def _holds(path: Path, root: Path, text: str) -> bool:
+    data = _content(path, root) if text else None
+    return data is None or re.search(text, data.decode("utf-8", "replace")) is not None
+
+
+def _content(path: Path, root: Path) -> bytes | None:
     real = Path(os.path.realpath(path))
     if not real.is_relative_to(root):
-        return UNREADABLE
+        return None
     try:
         with open_ordinary(real) as file:
             data = file.read(_LARGEST_BYTES + 1)
     except (OSError, ValueError):
-        return UNREADABLE
-    return UNREADABLE if len(data) > _LARGEST_BYTES else hashlib.sha256(data).hexdigest()
+        return None
+    return data if len(data) <= _LARGEST_BYTES else None
 
 
 def _is_in(path: Path, folders: Iterable[str]) -> bool:

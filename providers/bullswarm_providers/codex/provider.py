@@ -65,7 +65,9 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
     if told_apart or context.project_allowed:
         arguments += _trust(context, "trusted" if context.project_allowed else "untrusted")
     if context.isolated:
-        arguments += _without_servers(config, *_project_configs(config, context.cwd)) + _without_skills(context)
+        arguments += _without_servers(
+            config, *([] if told_apart else _project_configs(config, context))
+        ) + _without_skills(context)
     return LaunchAddition(arguments=tuple(arguments), instructions_in_task=told_apart)
 
 
@@ -123,15 +125,18 @@ def _trust(context: LaunchContext, level: str) -> list[str]:
     from bullswarm_core.workers.project_settings import repository_root
 
     folders = dict.fromkeys([context.cwd, repository_root(context.cwd), context.project_root])
-    entries = ",".join(f'{_key(folder)}={{trust_level={_key(level)}}}' for folder in folders)
+    entries = ",".join(f"{_key(folder)}={{trust_level={_key(level)}}}" for folder in folders)
     return ["-c", f"projects={{{entries}}}"]
 
 
-def _project_configs(config: dict[str, Any], cwd: str) -> list[dict[str, Any]]:
+def _project_configs(config: dict[str, Any], context: LaunchContext) -> list[dict[str, Any]]:
     """Read the settings of a project that the person trusts; Codex passes over those of any other."""
+    cwd = context.cwd
     projects = config.get("projects")
     entries = projects.items() if isinstance(projects, dict) else ()
     trusted = {path for path, entry in entries if isinstance(entry, dict) and entry.get("trust_level") == "trusted"}
+    if context.project_allowed:
+        trusted.add(context.project_root)
     folders = [Path(cwd), *Path(cwd).parents]
     depth = next((number for number, folder in enumerate(folders) if str(folder) in trusted), None)
     if depth is None:

@@ -10,8 +10,8 @@ from bullswarm_core.connector import Account, Connector, SignInState
 from bullswarm_providers.sign_in import file_sign_in, read_toml
 
 if TYPE_CHECKING:
-    from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
     from bullswarm_core.connector import PoolProfile
+    from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
     from bullswarm_core.model_lists import Asking, ModelEntry
     from bullswarm_core.quota.observing import MeterContext, Observation
 
@@ -50,7 +50,9 @@ def _is_trusted(context: LaunchContext) -> bool:
         return True
     folders = store.get("folders")
     entries = folders.items() if isinstance(folders, dict) else ()
-    trusted = [Path(path) for path, entry in entries if not isinstance(entry, dict) or entry.get("trusted") is not False]
+    trusted = [
+        Path(path) for path, entry in entries if not isinstance(entry, dict) or entry.get("trusted") is not False
+    ]
     here = [Path(context.cwd), Path(context.project_root or context.cwd)]
     return any(folder.is_relative_to(path) or path.is_relative_to(folder) for folder in here for path in trusted)
 
