@@ -1,6 +1,7 @@
 """A repository's settings files beside the real CLIs: they decide nothing, and its instructions are read all the same."""
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -162,3 +163,49 @@ def test_opencode_is_not_started_beside_a_projects_plugins(make_machine: Machine
         assert not outcome.verdict["ok"], json.dumps(outcome.verdict)
         assert (evil.requests, machine.model.requests) == ([], [])
     assert f"would obey the project's {next(iter(files))}" in outcome.verdict["why"]
+
+
+@pytest.mark.parametrize("isolation", [[], ["--isolation", "worktree"]], ids=["here", "worktree"])
+def test_what_the_person_allowed_counts_as_long_as_it_is_what_it_was(
+    make_machine: MachineMaker, isolation: list[str]
+) -> None:
+    machine = make_machine(CLAUDE, [])
+    file = machine.project / ".claude" / "settings.json"
+    file.parent.mkdir()
+    file.write_text('{"model": "claude-opus-5"}', encoding="utf-8")
+    commit(machine)
+    write = CLAUDE.write_file("a.txt", "hello\n") if isolation else None
+    machine.turns[:] = [*([write] if write else []), say(ANSWER)]
+    lane = "build" if isolation else "analyze"
+
+    def models_asked() -> set[str]:
+        before = len(machine.model.prompts())
+        outcome = machine.run(lane=lane, options=isolation)
+        notes.append([note for note in outcome.verdict["launchNotes"] if ".claude/settings.json" in note])
+        return {request.body["model"] for request in machine.model.prompts()[before:]}
+
+    notes: list[list[str]] = []
+    assert "claude-opus-5" not in models_asked()
+    assert machine.bullswarm("strategy", "allow-project-settings").returncode == 2
+    assert machine.bullswarm("strategy", "allow-project-settings", "--yes").returncode == 0
+    assert models_asked() == {"claude-opus-5"}
+    file.write_text('{"model": "claude-fable-5"}', encoding="utf-8")
+    commit(machine)
+    assert not {"claude-opus-5", "claude-fable-5"} & models_asked()
+    assert "in force, as you allowed" in notes[1][0] and "changed since you allowed it" in notes[2][0]
+
+
+def commit(machine: Machine) -> None:
+    who = ["-c", "user.name=A", "-c", "user.email=a@example.invalid"]
+    for words in (["add", "-A"], [*who, "commit", "--quiet", "-m", "a"]):
+        subprocess.run(["git", *words], cwd=machine.project, env=machine.environ, check=True)
+
+
+@pytest.mark.parametrize("name", ["by-token", "opencode", "codex", "grok", "copilot"])
+def test_they_are_held_also_where_the_person_wants_their_own_settings_in(make_machine: MachineMaker, name: str) -> None:
+    setup = HELD[name]
+    with ScriptedModel([say("I am the evil server.")]) as evil:
+        machine = hostile(make_machine, setup, evil.url, lane="analyze")
+        chosen = machine.bullswarm("strategy", "set-provider", setup.name, "--inherits-config", "on", "--yes")
+        assert chosen.returncode == 0, chosen.stderr
+        check_held(machine, machine.run(), evil, MODELS.get(name))

@@ -1,8 +1,8 @@
 """`bullswarm strategy`: what the person decided about pools, models and plans; shows it and changes it.
 
 Every verb that changes something checks all of it first, does it at once, says what it did or that there was nothing to
-do, and then shows what is in force. ``--yes`` is taken by all of them and needed by none: each change is one call away
-from its opposite.
+do, and then shows what is in force. ``--yes`` is taken by all of them and needed only by the one that lets a project's settings
+count: each other change is one call away from its opposite.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ def run(arguments: list[str], context: CommandContext) -> int:
     """Show the decisions in force, or change one of them."""
     options = _parser().parse_args(arguments)
     module, name = options.action
-    action: Callable[[Options, CommandContext], None] = getattr(
+    action: Callable[[Options, CommandContext], int | None] = getattr(
         import_module(f"bullswarm_server.cli.strategy_{module}"), name
     )
-    action(options, context)
-    return 0
+    return action(options, context) or 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -46,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     _add_views(verbs)
     _add_pool_verbs(verbs)
+    _add_project_verbs(verbs)
     _add_model_verbs(verbs)
     _add_reasoning_verbs(verbs)
     _add_whole_verbs(verbs)
@@ -91,6 +91,15 @@ def _add_pool_verbs(verbs: Verbs) -> None:
     verb.add_argument("--model", type=_name)
     verb = _verb(verbs, "clear-assignment", "pools:clear_assignment", "no preference for a tier any more")
     verb.add_argument("tier", choices=EFFORTS)
+
+
+def _add_project_verbs(verbs: Verbs) -> None:
+    verb = _verb(
+        verbs, "allow-project-settings", "project:allow", "let the settings files of a repository count for its workers",
+        approved=True,
+    )  # fmt: skip
+    verb.add_argument("folder", nargs="?", metavar="FOLDER", help="in the repository (default: the current folder)")
+    verb.add_argument("--remove", action="store_true", help="let none of them count any more")
 
 
 def _add_model_verbs(verbs: Verbs) -> None:
@@ -150,12 +159,13 @@ def _add_whole_verbs(verbs: Verbs) -> None:
     _verb(verbs, "apply", "recommending:apply", "write the recommendation as rungs and levels; assigns no pool")
 
 
-def _verb(verbs: Verbs, name: str, action: str, description: str) -> argparse.ArgumentParser:
-    """Declare a verb; ``action`` is ``module:function``, loaded when the verb is called."""
+def _verb(verbs: Verbs, name: str, action: str, description: str, *, approved: bool = False) -> argparse.ArgumentParser:
+    """Declare a verb; ``action`` is ``module:function``, loaded when the verb is called. ``approved``: it needs --yes."""
     parser = verbs.add_parser(name, help=description, description=description)
     parser.set_defaults(action=action.split(":"))
     parser.add_argument("--json", action="store_true", help="print one JSON document with a schemaVersion")
-    parser.add_argument("--yes", action="store_true", help="for scripts; nothing is asked without it either")
+    needless = "for scripts; nothing is asked without it either"
+    parser.add_argument("--yes", action="store_true", help="without it, only show" if approved else needless)
     return parser
 
 
