@@ -148,7 +148,7 @@ def test_hooks_plugins_servers_and_skills_of_the_person_are_off_and_their_settin
     settings = json.loads(argv[argv.index("--settings") + 1])
     assert settings == {"disableAllHooks": True, "enabledPlugins": {"a@m": False, "c@m": False}}
     assert {"--strict-mcp-config", "--disable-slash-commands"} <= set(argv)
-    assert "--setting-sources" not in argv
+    assert argv[argv.index("--setting-sources") + 1] == "user"
     inherited = launch(profile, environ, tmp_path, inherit_config=True).argv
     assert not {"--settings", "--strict-mcp-config", "--disable-slash-commands"} & set(inherited)
 
