@@ -112,7 +112,8 @@ class Launch:
     bullswarm confines it; ``terminal`` says by which line of its stream the keeper knows the CLI's last word.
     ``guarded`` are the person's own settings in there, with which no worker has any business. ``first_start`` is a file
     that the CLI's first start makes; until it is there, starts of it don't overlap. ``dot_env`` are the variables that the CLI
-    would take out of a ``.env`` in the folder of work, and that a project must not decide. ``structured_output`` None: the CLI
+    would take out of a ``.env`` in the folder of work, and that a project must not decide; ``dot_env_pattern`` finds
+    more of them in that file, for CLIs that take any. ``structured_output`` None: the CLI
     takes no schema. ``project`` keeps a repository's settings out.
     """
 
@@ -131,6 +132,7 @@ class Launch:
     first_start: str | None = None
     guarded: tuple[str, ...] = ()
     dot_env: tuple[str, ...] = ()
+    dot_env_pattern: str = ""
     structured_output: StructuredOutput | None = None
     project: ProjectPart = ProjectPart()
 
@@ -252,6 +254,7 @@ def launch_from_json(data: Mapping[str, Any]) -> Launch:
         first_start=data.get("firstStart"),
         guarded=tuple(data.get("guarded", ())),
         dot_env=tuple(data.get("dotEnv", ())),
+        dot_env_pattern=data.get("dotEnvPattern", ""),
         structured_output=_structured_output(data.get("structuredOutput")),
         project=_project(data.get("project") or {}),
     )

@@ -26,7 +26,7 @@ from bullswarm_core.program.text_issues import is_model_name
 from bullswarm_core.reasoning import clamped
 from bullswarm_core.secrets_rule import is_secret
 from bullswarm_core.values import dataclass, field, replace
-from bullswarm_core.workers.dot_env import emptied, names_set_in
+from bullswarm_core.workers.dot_env import emptied, names_like, names_set_in
 from bullswarm_core.workers.environment import CALLER_VARIABLE, DEPTH_VARIABLE, child_environment
 from bullswarm_core.workers.project import ProjectGrant, look_at_project
 
@@ -158,7 +158,8 @@ def plan_launch(
         added |= launch.project.environment
     added = {name: words.one(value) for name, value in added.items()}
     added |= {**profile.environment, **addition.environment}
-    added = emptied(launch.dot_env, environ, removed) | added
+    named = names_like(cwd, "" if project.allowed else launch.dot_env_pattern)
+    added = emptied((*launch.dot_env, *named), environ, removed) | added
     stream = connector.stream_table()
     return LaunchPlan(
         argv=tuple(argv),

@@ -20,7 +20,7 @@ from bullswarm_core.fast.files import open_ordinary
 # A digest of what can't be read whole: no permission holds for it.
 UNREADABLE = "unreadable"
 # Settings are small. What is larger, or lies in a folder with more files, is never allowed, since nobody has read it.
-_LARGEST_BYTES = 4 * 1024 * 1024
+LARGEST_BYTES = 4 * 1024 * 1024
 _LARGEST_FOLDER = 500
 _SHOWN = 4
 
@@ -145,10 +145,10 @@ def _content(path: Path, root: Path) -> bytes | None:
         return None
     try:
         with open_ordinary(real) as file:
-            data = file.read(_LARGEST_BYTES + 1)
+            data = file.read(LARGEST_BYTES + 1)
     except (OSError, ValueError):
         return None
-    return data if len(data) <= _LARGEST_BYTES else None
+    return data if len(data) <= LARGEST_BYTES else None
 
 
 def _is_in(path: Path, folders: Iterable[str]) -> bool:

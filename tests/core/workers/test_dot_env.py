@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bullswarm_core.connector import PoolProfile, connector_from_json
 from bullswarm_core.pools import Rung
-from bullswarm_core.workers.dot_env import LARGEST_BYTES, emptied, names_set_in
+from bullswarm_core.workers.dot_env import LARGEST_BYTES, emptied, names_like, names_set_in
 from bullswarm_core.workers.launch import LaunchPlan, plan_launch, shown_command
 
 NAMES = ("MINE_API_KEY", "MINE_API_URL")
@@ -81,3 +81,17 @@ def test_no_content_breaks_the_look(tmp_path_factory: pytest.TempPathFactory, co
 def test_only_missing_and_removed_ones_are_emptied() -> None:
     assert emptied(NAMES, {"MINE_API_KEY": "x"}, []) == {"MINE_API_URL": ""}
     assert emptied(NAMES, {"MINE_API_KEY": "x"}, ["MINE_API_KEY"]) == dict.fromkeys(NAMES, "")
+
+
+def test_a_pattern_finds_names_in_the_files_up_to_the_repositorys_root(tmp_path: Path) -> None:
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "repo" / "pkg").mkdir()
+    (tmp_path / ".env").write_text("MINE_ABOVE=1\n")
+    (tmp_path / "repo" / ".env").write_text("\ufeff\x0bexport MINE_PROXY = x\nDATABASE_URL=y\n", encoding="utf-8")
+    (tmp_path / "repo" / "pkg" / ".env").write_text("A=1\rMINE_MODEL: z\n")
+    assert names_like(str(tmp_path / "repo" / "pkg"), "^MINE") == ("MINE_MODEL", "MINE_PROXY")
+    assert names_like(str(tmp_path / "repo" / "pkg"), "") == ()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / ".env").unlink()
+    (tmp_path / ".env").symlink_to(tmp_path / "pipe")
+    assert names_like(str(tmp_path), "^MINE") == ()
