@@ -94,7 +94,7 @@ def _say(
     granted: Mapping[str, str],
     done: str | None,
 ) -> int:
-    files = [
+    files: list[dict[str, Any]] = [
         {"file": name, "decides": decided(Path(root, name)), "allowed": granted.get(name) == digest}
         for name, digest in found.items()
     ]

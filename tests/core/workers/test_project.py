@@ -14,8 +14,9 @@ from bullswarm_core.workers.project_instructions import LARGEST_BYTES, read_inst
 from bullswarm_core.workers.project_settings import UNREADABLE, found_settings, is_allowed, repository_root, unlike
 
 NAMES = [["RULES.md", ".agent/rules/", "RULES.local.md"], ["OTHER.md"]]
-PART = {
-    "files": [".agent/settings*.json", "agent.json", ".agent/plugins/"],
+FILES = [".agent/settings*.json", "agent.json", ".agent/plugins/"]
+PART: dict[str, Any] = {
+    "files": FILES,
     "refused": [".agent/evil.json"],
     "refusedIf": ["agent.json"],
     "refusedText": "plugins",
@@ -49,7 +50,7 @@ def started(repository: Path, **more: Any) -> Any:
 
 
 def grant(repository: Path) -> ProjectGrant:
-    patterns = (*PART["files"], *PART["refused"], *PART["refusedIf"])
+    patterns = (*FILES, *PART["refused"], *PART["refusedIf"])
     return ProjectGrant(str(repository), found_settings(str(repository), patterns))
 
 
@@ -62,15 +63,15 @@ def test_settings_are_looked_for_up_to_the_repositorys_root_and_not_beyond(repos
     write(repository / "pkg" / ".agent" / "settings.local.json", "{}")
     write(repository / ".agent" / "plugins" / "deep" / "a.js", "")
     assert repository_root(str(repository / "pkg")) == str(repository)
-    assert sorted(found_settings(str(repository / "pkg"), PART["files"])) == [
+    assert sorted(found_settings(str(repository / "pkg"), FILES)) == [
         ".agent/plugins/deep/a.js", "agent.json", "pkg/.agent/settings.local.json",
     ]  # fmt: skip
-    assert sorted(found_settings(str(repository), PART["files"])) == [".agent/plugins/deep/a.js", "agent.json"]
+    assert sorted(found_settings(str(repository), FILES)) == [".agent/plugins/deep/a.js", "agent.json"]
 
 
 def test_the_persons_own_folder_is_no_projects(repository: Path) -> None:
     write(repository / ".agent" / "settings.json", "{}")
-    assert found_settings(str(repository), PART["files"], besides=[str(repository / ".agent")]) == {}
+    assert found_settings(str(repository), FILES, besides=[str(repository / ".agent")]) == {}
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link out", "large", "folder that is a link", "folder of thousands"])
@@ -88,7 +89,7 @@ def test_what_nobody_can_have_read_is_found_and_never_allowed(repository: Path, 
     else:
         for number in range(600):
             write(repository / ".agent" / "plugins" / f"{number}.js", "")
-    found = found_settings(str(repository), PART["files"])
+    found = found_settings(str(repository), FILES)
     assert list(found.values()) == [UNREADABLE]
     assert not is_allowed(found, found) and unlike(found, found) == tuple(found)
 
