@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Install this checkout into a virtual environment of its own and use it; needs nothing but Python 3.11 and git.
+"""Install this checkout into a virtual environment outside of it and use it; needs nothing but Python 3.11 and git.
 
 python3 develop.py run …      install if needed, then `bullswarm run …` (any other verb works the same way)
 python3 develop.py test …     install if needed, then the unit tests
@@ -21,7 +21,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
-ENVIRONMENT = ROOT / ".venv"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+# Outside of the checkout: a worker that may write the checkout must not be able to write the program that judges it.
+ENVIRONMENT = CACHE / "bullswarm-develop" / f"{ROOT.name}-{hashlib.sha256(os.fsencode(ROOT)).hexdigest()[:12]}"
 PYTHON = ENVIRONMENT / "bin" / "python"
 MARKER = ENVIRONMENT / "bullswarm-installed"
 INSTALL_CLIS = ROOT / "tests" / "agents" / "install.py"
@@ -40,12 +42,12 @@ def wanted() -> str:
 
 
 def install() -> None:
-    """Create ``.venv`` and install the project with its tests' tools, once for each state of pyproject.toml."""
+    """Create the environment and install the project with its tests' tools, once for each state of pyproject.toml."""
     if sys.version_info < (3, 11):
         sys.exit(f"bullswarm needs Python 3.11 or newer; this is {sys.version.split()[0]}")
     if PYTHON.exists() and MARKER.exists() and MARKER.read_text() == wanted():
         return
-    print("installing into .venv …", file=sys.stderr, flush=True)
+    print(f"installing into {ENVIRONMENT} …", file=sys.stderr, flush=True)
     subprocess.run([sys.executable, "-m", "venv", str(ENVIRONMENT)], check=True)
     pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--quiet"]
     # Dependency groups came with pip 25.1; the pip of a fresh Python 3.11 is older.

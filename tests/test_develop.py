@@ -29,11 +29,12 @@ signal.pause()
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout that is installed already."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in ("develop.py", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path / name)
-    tools = tmp_path / ".venv" / "bin"
+    tools = environment_of(tmp_path) / "bin"
     tools.mkdir(parents=True)
     (tools / "python").symlink_to(sys.executable)
     (tools / "bullswarm").write_text(_SLOW_TO_STOP.format(python=sys.executable))
@@ -41,6 +42,28 @@ def checkout(tmp_path: Path) -> Path:
     wanted = "import develop; develop.MARKER.write_text(develop.wanted())"
     subprocess.run([sys.executable, "-c", wanted], cwd=tmp_path, check=True)
     return tmp_path
+
+
+def environment_of(checkout: Path) -> Path:
+    """The folder into which the develop.py of this checkout installs."""
+    show = "import develop; print(develop.ENVIRONMENT)"
+    return Path(subprocess.check_output([sys.executable, "-c", show], cwd=checkout, text=True).strip())
+
+
+def test_the_environment_is_outside_of_the_checkout_that_a_worker_may_write() -> None:
+    assert not develop.ENVIRONMENT.is_relative_to(develop.ROOT)
+
+
+def test_two_checkouts_of_one_name_have_environments_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folders = [tmp_path / "one" / "bullswarm", tmp_path / "two" / "bullswarm"]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        shutil.copy(ROOT / "develop.py", folder)
+    first, second = map(environment_of, folders)
+    assert first != second and first.parent == second.parent == tmp_path / "cache" / "bullswarm-develop"
 
 
 def test_ctrl_c_is_answered_by_the_verb_and_its_exit_code_is_kept(checkout: Path) -> None:
