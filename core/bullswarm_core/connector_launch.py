@@ -110,11 +110,12 @@ class Launch:
     ``isolation`` are the arguments that keep the person's hooks, plug-ins and MCP servers out of a worker;
     ``state_folders`` are the CLI's own files and folders (with a slash at the end), which it must be able to write when
     bullswarm confines it; ``terminal`` says by which line of its stream the keeper knows the CLI's last word.
-    ``guarded`` are the person's own settings in there, with which no worker has any business. ``first_start`` is a file
-    that the CLI's first start makes; until it is there, starts of it don't overlap. ``dot_env`` are the variables that the CLI
-    would take out of a ``.env`` in the folder of work, and that a project must not decide; ``dot_env_pattern`` finds
-    more of them in that file, for CLIs that take any. ``structured_output`` None: the CLI
-    takes no schema. ``project`` keeps a repository's settings out.
+    ``volatile`` are patterns of what the CLI keeps writing in there; all else in them is compared before and after a worker.
+    ``guarded`` are the person's own settings, also those within a volatile file, with which no worker has any business.
+    ``first_start`` is a file that the CLI's first start makes; until it is there, starts of it don't overlap. ``dot_env``
+    are the variables that the CLI would take out of a ``.env`` in the folder of work, and that a project must not decide;
+    ``dot_env_pattern`` finds more of them in that file, for CLIs that take any. ``structured_output`` None: the CLI takes no
+    schema. ``project`` keeps a repository's settings out.
     """
 
     arguments: tuple[str, ...] = ()
@@ -131,6 +132,7 @@ class Launch:
     clocks: Clocks = Clocks()
     first_start: str | None = None
     guarded: tuple[str, ...] = ()
+    volatile: tuple[str, ...] = ()
     dot_env: tuple[str, ...] = ()
     dot_env_pattern: str = ""
     structured_output: StructuredOutput | None = None
@@ -253,6 +255,7 @@ def launch_from_json(data: Mapping[str, Any]) -> Launch:
         clocks=Clocks(clocks.get("startupSec"), clocks.get("silenceSec"), clocks.get("terminalGraceSec")),
         first_start=data.get("firstStart"),
         guarded=tuple(data.get("guarded", ())),
+        volatile=tuple(data.get("volatile", ())),
         dot_env=tuple(data.get("dotEnv", ())),
         dot_env_pattern=data.get("dotEnvPattern", ""),
         structured_output=_structured_output(data.get("structuredOutput")),

@@ -168,6 +168,7 @@ class LaunchPart(_Part):
     terminal: tuple[TerminalPart, ...] = ()
     first_start: str | None = None
     guarded: tuple[str, ...] = ()
+    volatile: tuple[str, ...] = ()
     dot_env: tuple[Variable, ...] = ()
     dot_env_pattern: Pattern = ""
     structured_output: StructuredOutputPart | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from datetime import datetime
 
 from bullswarm_core.fast.text import one_line, plain
@@ -233,10 +234,27 @@ def _notes_on_end(facts: JudgeInput, *, ok: bool) -> list[Note]:
     if stream.gap_bytes or ended.dropped_bytes:
         lost = max(stream.gap_bytes, ended.dropped_bytes)
         notes.append(Note("capture-cut", f"{counted(lost, 'byte of output was', 'bytes of output were')} not kept"))
+    notes += _notes_on_settings(facts)
     idle = ended.cpu_sec is not None and ended.cpu_sec < _IDLE_SHARE * ended.wall_sec
     if ended.reason in ("startup", "silence") and idle:
         notes.append(Note("idle-cpu", f"the CLI was idle: {ended.cpu_sec:.1f} s of CPU in {ended.wall_sec:.0f} s"))
     return notes
+
+
+def _notes_on_settings(facts: JudgeInput) -> list[Note]:
+    notes = []
+    if facts.rewritten:
+        notes.append(
+            Note("settings-rewritten", f"rewritten while the worker ran, same content: {_first_of(facts.rewritten)}")
+        )
+    if facts.first_files:
+        notes.append(Note("first-start-files", f"made by the CLI's first start: {_first_of(facts.first_files)}"))
+    return notes
+
+
+def _first_of(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    return ", ".join(paths[:3]) + more
 
 
 def _notes_on_work(facts: JudgeInput, *, ok: bool) -> list[Note]:

@@ -26,7 +26,7 @@ NoteKind = Literal[
     "recovered-stream-error", "denied", "forced_exit", "no-last-word", "no-output", "analyze-changed-files",
     "leftovers-killed", "capture-cut", "answer-before-tools", "doubtful-answer", "attribution-shared", "tree-not-all-seen",
     "limit-noticed", "idle-cpu", "folder-gone", "only-ignored-files", "worktree-kept", "survivors",
-    "weaker-confinement",
+    "weaker-confinement", "settings-rewritten", "first-start-files",
 ]  # fmt: skip
 
 
@@ -56,7 +56,8 @@ class JudgeInput:
     pool's last reading; ``now`` decides which of them still run. ``free``: the rung costs nothing. ``stop`` says what a
     stop meant. ``confined``: something held the worker, so that a "permission denied" of the system is a denial.
     ``pool`` is named in the way out, where there is one. ``meddled`` are settings of the person's that are not what they
-    were before the worker started. ``answer`` is what came of a typed answer, None where none was asked for;
+    were before the worker started; ``rewritten`` were written again with the same content, and ``first_files`` appeared in a
+    state folder of the CLI that was empty before. ``answer`` is what came of a typed answer, None where none was asked for;
     ``answer_given_up``: the CLI itself ended because the worker gave none that fits. ``wanted`` is the deliverable of a
     workflow's step; None judges by the lane alone. ``by_key``: the worker signed in with an API key, not with an account.
     """
@@ -75,6 +76,8 @@ class JudgeInput:
     confined: bool = False
     pool: str | None = None
     meddled: tuple[str, ...] = ()
+    rewritten: tuple[str, ...] = ()
+    first_files: tuple[str, ...] = ()
     answer: AnswerCheck | None = None
     answer_given_up: bool = False
     wanted: Wanted | None = None

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from bullswarm_core.connector import PoolProfile, Signatures
 from bullswarm_core.connector_launch import StructuredOutput
-from bullswarm_core.errors import StorageError
-from bullswarm_core.home import write_bytes_atomic
+from bullswarm_core.errors import StateError, StorageError
+from bullswarm_core.home import read_json, write_bytes_atomic
 from bullswarm_core.judging.answer import validator
 from bullswarm_core.judging.channel import with_channel
 from bullswarm_core.judging.content import says_anything
@@ -41,6 +41,7 @@ from bullswarm_core.wire import iso, to_wire
 from bullswarm_core.workers.facts import Denial, ExitFacts, StreamFacts
 from bullswarm_core.workers.guarded import changed as changed_settings
 from bullswarm_core.workers.spawn import run_child
+from bullswarm_core.workers.state_folders import Findings, findings
 from bullswarm_core.workers.stream_table import compile_table
 from bullswarm_core.workers.streams import stderr_denials, with_stderr
 
@@ -119,6 +120,7 @@ def conclude(ended: Ended) -> Conclusion:
         written_at=now, signatures=ended.signatures, zone=UTC, horizon=_horizon(reading.windows), failed=failed
     )
     notice = ended.notice or notice_of(stream, reader)
+    settings = _state_findings(ended)
     made = _produced(ended, stream)
     answer = _answer(ended, stream)
     facts = JudgeInput(
@@ -136,7 +138,9 @@ def conclude(ended: Ended) -> Conclusion:
         pool=ended.picked.pool,
         by_key=ended.launch.get("billing") == "api-key",
         stop=ended.stop,
-        meddled=changed_settings(ended.launch.get("guarded") or {}),
+        meddled=_changed_settings(ended, settings),
+        rewritten=settings.rewritten,
+        first_files=settings.first_files,
         answer=answer.check if answer else None,
         answer_given_up=_gave_up(ended, stream),
         now=now,
@@ -159,6 +163,27 @@ def conclude(ended: Ended) -> Conclusion:
         edited=_edited(ended, stream, made.own),
         notice=notice,
     )
+
+
+def _state_findings(ended: Ended) -> Findings:
+    """Compare the CLI's state folders with the listing from before the start; nothing for an attempt that has none."""
+    try:
+        before = read_json(ended.files.state_before)
+    except StateError:
+        return Findings(changed=(f"{ended.files.state_before} (unreadable)",))
+    return findings(before) if before else Findings()
+
+
+def _changed_settings(ended: Ended, settings: Findings) -> tuple[str, ...]:
+    """Return the changed paths of the person's settings: files by name, and a guarded folder where none in it has one."""
+    guarded = changed_settings(ended.launch.get("guarded") or {})
+    first = [path for path in settings.first_files if any(_is_in(path, place) for place in guarded)]
+    named = (*settings.changed, *first)
+    return (*named, *(place for place in guarded if not any(_is_in(path, place) for path in named)))
+
+
+def _is_in(path: str, place: str) -> bool:
+    return path == place or path.startswith(f"{place}/")
 
 
 def _after_limit(ended: Ended, facts: JudgeInput) -> Judgement:

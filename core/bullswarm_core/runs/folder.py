@@ -89,6 +89,11 @@ class AttemptFiles:
         return self.folder / f"before-{self._stem}.json"
 
     @property
+    def state_before(self) -> Path:
+        """The listing of the CLI's state folders from before the worker started."""
+        return self.folder / f"state-{self._stem}.json"
+
+    @property
     def made(self) -> Path:
         """What the attempt made, by the bytes, as it stood when it ended."""
         return self.folder / f"made-{self._stem}.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from typing import Any
 
@@ -34,6 +35,7 @@ from bullswarm_core.workers.keeper_spec import KeeperSpec
 from bullswarm_core.workers.launch import LaunchPlan, plan_launch, shown_command
 from bullswarm_core.workers.project import ProjectGrant
 from bullswarm_core.workers.project_settings import repository_root
+from bullswarm_core.workers.state_folders import listing
 from bullswarm_core.workers.structured import AnswerSchema
 
 
@@ -109,6 +111,8 @@ def prepare(
         write_bytes_atomic(files.instructions, plan.instructions.encode("utf-8", "surrogateescape"))
     named = () if state.is_single else named_files(state.program.step(picked.step), task.cwd)
     remember(files.before, task.cwd, home=services.home, environ=plan.environment, declared=named)
+    state_before = listing(plan.state, home=plan.environment.get("HOME", ""))
+    write_bytes_atomic(files.state_before, json.dumps(state_before).encode("utf-8", "surrogateescape"))
     clocks = _clocks(services, connection, picked, profile, task)
     spec = _spec(state.created, picked, files, plan, clocks)
     return Preparation(plan=plan, spec=spec, sandbox=choice.sandbox, box=box, written=written)

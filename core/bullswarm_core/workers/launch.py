@@ -29,6 +29,7 @@ from bullswarm_core.values import dataclass, field, replace
 from bullswarm_core.workers.dot_env import emptied, names_like, names_set_in
 from bullswarm_core.workers.environment import CALLER_VARIABLE, DEPTH_VARIABLE, child_environment
 from bullswarm_core.workers.project import ProjectGrant, look_at_project
+from bullswarm_core.workers.state_folders import StateFolders
 
 if TYPE_CHECKING:
     from bullswarm_core.workers.structured import AnswerSchema
@@ -81,6 +82,7 @@ class LaunchPlan:
     clocks: Clocks = field(default_factory=Clocks)
     first_start: str | None = None
     guarded: tuple[str, ...] = ()
+    state: StateFolders = StateFolders()
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     structured: bool = False
@@ -184,7 +186,12 @@ def plan_launch(
         reasoning=reasoning,
         clocks=launch.clocks,
         first_start=words.path(launch.first_start) if launch.first_start else None,
-        guarded=tuple(path for text in launch.guarded if (path := words.path(text)) is not None),
+        guarded=words.paths(launch.guarded),
+        state=StateFolders(
+            words.paths(launch.state_folders),
+            words.paths(launch.volatile),
+            words.path(launch.first_start) if launch.first_start else None,
+        ),
         added=tuple(sorted(added)),
         removed=removed,
         structured=structured is not None,
@@ -278,9 +285,11 @@ class _Words:
         """Expand ``{configFolder}``, ``~`` and ``${NAME:-default}``; None when the path stays relative."""
         return expand_path(self.one(text), self._context.environ)
 
-    def state_folders(self) -> list[str]:
-        found = (self.path(text) for text in self._context.profile.connector.launch.state_folders)
-        return [path for path in found if path is not None]
+    def paths(self, texts: Iterable[str]) -> tuple[str, ...]:
+        return tuple(path for text in texts if (path := self.path(text)) is not None)
+
+    def state_folders(self) -> tuple[str, ...]:
+        return self.paths(self._context.profile.connector.launch.state_folders)
 
     @property
     def target(self) -> tuple[str, ...]:
