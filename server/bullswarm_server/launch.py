@@ -31,6 +31,7 @@ from bullswarm_core.runs.workspace import workspace_of
 from bullswarm_core.wire import to_wire
 from bullswarm_core.workers.environment import is_session_variable
 from bullswarm_core.workers.identity import of as identity_of
+from bullswarm_core.workers.trusted_programs import place_in_reach, program_places
 
 ROOT_VARIABLE = "BULLSWARM_ROOT"
 _FIRST_LOOKS_SEC = 0.05
@@ -52,10 +53,11 @@ class Origin:
     root: str | None = None
 
 
-def refuse_home_in_reach(home: Home, task: Task) -> None:
-    """Refuse a task whose worker could write to bullswarm's own state: its verdict would be the worker's to choose.
+def refuse_home_in_reach(home: Home, task: Task, *, isolated: bool = False) -> None:
+    """Refuse a task whose worker could write to bullswarm's own state or program: its verdict would be its own to choose.
 
-    Raises UsageError when a build or chore would work in a folder that holds the home, or in the home. Links are followed.
+    Raises UsageError when a build or chore would work in a folder that holds the home, bullswarm's packages or its Python,
+    or in one of these. Links are followed. ``isolated``: it works in a worktree, where no program of ours is.
     """
     if task.lane == "analyze":
         return
@@ -64,6 +66,13 @@ def refuse_home_in_reach(home: Home, task: Task) -> None:
         raise UsageError(
             f"a {task.lane} worker in {folder} could change bullswarm's own state in {state}",
             hint="give another folder, or set BULLSWARM_HOME to one that is neither in it nor around it",
+        )
+    place = None if isolated else place_in_reach(program_places(), task.cwd)
+    if place is not None:
+        raise UsageError(
+            f"a {task.lane} worker in {folder} could change bullswarm's own program in {place}",
+            hint="install bullswarm elsewhere, and not editable (uv tool install or pipx install),"
+            " or have the work done in a worktree: bullswarm workflow goal --isolation worktree",
         )
 
 
@@ -103,7 +112,8 @@ def create_workflow(
 ) -> RunCreated:
     """Record a run of a valid program, with its folder; nothing is running yet. Raises as ``create_run`` does."""
     for step in program_from(program).steps:
-        refuse_home_in_reach(home, Task(prompt=step.prompt, lane=step.lane, cwd=cwd))
+        task = Task(prompt=step.prompt, lane=step.lane, cwd=cwd)
+        refuse_home_in_reach(home, task, isolated=options.get("isolation") == "worktree")
     asked = _Asked("workflow", goal, cwd, program, options)
     return _record(home, connection, asked, environ=environ, origin=origin, now=now, idempotency_key=idempotency_key)
 

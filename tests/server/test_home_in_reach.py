@@ -1,18 +1,24 @@
-"""A worker that may write is never started where it could write bullswarm's own state."""
+"""A worker that may write is never started where it could write bullswarm's own state, its program or the CLI."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
+import subprocess
+import sys
+import venv
 from pathlib import Path
 
 import pytest
 from tests.server.mcp.calling import calling
 from tests.server.site import SAY, Site
 
+import bullswarm_core
 from bullswarm_core.errors import UsageError
 from bullswarm_core.home import Home
 from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.task import Task
+from bullswarm_core.workers.trusted_programs import command_places, place_in_reach
 from bullswarm_server.launch import Origin, create_run, refuse_home_in_reach
 
 
@@ -60,3 +66,77 @@ def test_who_only_reads_may_have_the_home_below(site: Site) -> None:
 
 def test_a_folder_beside_the_home_is_none_of_it(tmp_path: Path) -> None:
     refuse_home_in_reach(Home(tmp_path / "work-state"), Task(prompt="x", lane="build", cwd=str(tmp_path / "work")))
+
+
+def environment_in(folder: Path) -> Path:
+    """An environment with bullswarm in it, as `python3 -m venv .venv` and pip make one in a project."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    packages = next(folder.glob("lib/python*/site-packages"))
+    (packages / "bullswarm.pth").write_text("\n".join(path for path in sys.path if path))
+    return folder / "bin" / "python"
+
+
+def started_by(site: Site, python: Path | str, *options: str, lane: str, **environ: str) -> tuple[int, str, str]:
+    words = ["run", "--lane", lane, "--add-dir", str(site.project), *options, "Explain the parser."]
+    done = subprocess.run(
+        [str(python), "-P", "-m", "bullswarm_server.cli.main", *words],
+        env={**site.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("lane", ["build", "chore", "analyze"])
+def test_a_worker_that_could_write_the_python_of_bullswarm_is_refused(site: Site, lane: str) -> None:
+    site.worker("ada", SAY)
+    python = environment_in(site.project / ".venv")
+    code, _out, err = started_by(site, python, lane=lane)
+    if lane == "analyze":
+        assert code == 0, err
+    else:
+        assert code == 2 and "own program" in err and str(site.project / ".venv") in err, err
+        assert "uv tool install" in err and "--isolation worktree" in err
+
+
+def test_a_worker_that_could_write_the_packages_of_bullswarm_is_refused(site: Site) -> None:
+    """An editable install runs the files of the checkout."""
+    site.worker("ada", SAY)
+    source = site.project / "core" / "bullswarm_core"
+    shutil.copytree(Path(bullswarm_core.__file__).parent, source, ignore=shutil.ignore_patterns("__pycache__"))
+    paths = f"{source.parent}:{site.environ['PYTHONPATH']}"
+    code, _out, err = started_by(site, sys.executable, lane="build", PYTHONPATH=paths)
+    assert code == 2 and f"own program in {source}" in err, err
+
+
+def test_a_pool_whose_cli_the_worker_could_write_takes_no_such_task(site: Site) -> None:
+    site.worker("ada", SAY)
+    inside = site.project / "node_modules" / "ada"
+    inside.mkdir(parents=True)
+    binary = site.root / "bin" / "ada-cli"
+    binary.rename(inside / "cli.js")
+    binary.symlink_to(inside / "cli.js")
+    said = site.run("--pool", "ada", lane="build")
+    assert said.code != 0 and said.document["failureKind"] == "unavailable", said
+    assert str(inside / "cli.js") in said.document["why"], said.document["why"]
+    assert site.run("--pool", "ada").code == 0
+
+
+def test_the_interpreter_and_the_packages_of_a_cli_belong_to_it(tmp_path: Path) -> None:
+    modules = tmp_path / "lib" / "node_modules"
+    script = modules / "cli" / "cli.js"
+    script.parent.mkdir(parents=True)
+    script.write_text("#!/usr/bin/env -S node --no-warnings\n")
+    node = tmp_path / "versions" / "node"
+    node.parent.mkdir()
+    node.write_text("")
+    node.chmod(0o755)
+    link = tmp_path / "cli"
+    link.symlink_to("lib/node_modules/cli/cli.js")
+    places = command_places(str(link), search_path=str(node.parent))
+    assert places == tuple(map(str, (link, script, modules, node)))
+    for folder in (tmp_path, node.parent, script.parent, modules / "other"):
+        assert place_in_reach(places, str(folder)) is not None, folder
+    assert place_in_reach(places, str(tmp_path / "lib2")) is None

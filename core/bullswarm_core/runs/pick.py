@@ -23,7 +23,7 @@ from bullswarm_core.runs.failure_rule import NextTry
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.incumbents import incumbents_of
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.places import tree_written
+from bullswarm_core.runs.places import is_apart, tree_written
 from bullswarm_core.runs.probe import is_probed, probe
 from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.state import RunState
@@ -32,6 +32,7 @@ from bullswarm_core.runs.task import Task
 from bullswarm_core.settings import Settings
 from bullswarm_core.values import dataclass, field, replace
 from bullswarm_core.workers.identity import current
+from bullswarm_core.workers.trusted_programs import command_places, place_in_reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +106,12 @@ def choose(
     caller_pool: str | None,
     expected: Expectations,
     probes: Mapping[str, str] | None = None,
+    folder: str | None = None,
 ) -> Decision:
     """Return the decision for a task; the one function behind a real pick, a dry run and `route`.
 
-    ``probes`` says which pools' free models did not answer just now, and why.
+    ``probes`` says which pools' free models did not answer just now, and why. ``folder`` is where the worker may write,
+    None for the task's own folder.
     """
     context = routing_context(
         view.settings,
@@ -119,11 +122,31 @@ def choose(
     )
     return decide(
         task.request(caller=caller_pool, candidate_minutes=expected.usual.minutes),
-        view.pools(bookings),
+        _without_own_command(view, view.pools(bookings), task, folder or task.cwd),
         now=view.now,
         policy=view.settings.routing_policy,
         context=replace(context, expected_minutes=expected.minutes_by_pool(), task_spread=expected.spread),
     )
+
+
+def _without_own_command(view: View, pools: tuple[Pool, ...], task: Task, folder: str) -> tuple[Pool, ...]:
+    """Mark the pools whose CLI the worker could change: the next start of it would run what the worker wrote."""
+    if task.lane == "analyze":
+        return pools
+    search_path = view.services.environ.get("PATH")
+
+    def marked(pool: Pool) -> Pool:
+        profile = view.services.profile(pool.id)
+        if profile is None or profile.binary is None or pool.unavailable is not None:
+            return pool
+        place = place_in_reach(command_places(profile.binary, search_path=search_path), folder)
+        if place is None:
+            return pool
+        return replace(
+            pool, unavailable=f"a {task.lane} worker in {folder} could change its CLI, {place}: install it elsewhere"
+        )
+
+    return tuple(marked(pool) for pool in pools)
 
 
 def pick_pool(
@@ -142,7 +165,8 @@ def pick_pool(
     view = look(services, connection, workspace=state.created.cwd, write_cache=True)
     sharing = _sharing_sign_in(services, again)
     tasks = step_tasks(state, step_id, again, sharing=sharing)
-    probes = _probed(view, connection, state, tasks[0]) if tasks else {}
+    folder = _own_tree(services, state, step_id)
+    probes = _probed(view, connection, state, tasks[0], folder) if tasks else {}
     with transaction(connection):
         bookings = ledger.live(connection, now=view.now)
         outcome: AttemptPicked | StepUnplaced = _nothing_left(state, step_id)
@@ -176,6 +200,13 @@ def _placed(
     return _pick(view, connection, state, step_id, task, tree, bookings, probes)
 
 
+def _own_tree(services: Services, state: RunState, step_id: str) -> str | None:
+    """Return the worktree that a step gets for itself, or None where it works in the run's folder."""
+    if not is_apart(state, step_id):
+        return None
+    return tree_written(services.home, state, step_id, ordinal=len(state.steps[step_id].attempts) + 1)
+
+
 def _nothing_left(state: RunState, step_id: str) -> StepUnplaced:
     """Say that a step's route names only pools that are out of the question by what happened before."""
     route = state.program.step(step_id).route
@@ -199,7 +230,9 @@ def _sharing_sign_in(services: Services, again: NextTry | None) -> list[str]:
     return names_of_one_credential(services.load_profiles(), again.avoid_group_of)
 
 
-def _probed(view: View, connection: sqlite3.Connection, state: RunState, task: Task) -> dict[str, str]:
+def _probed(
+    view: View, connection: sqlite3.Connection, state: RunState, task: Task, folder: str | None
+) -> dict[str, str]:
     """Try the free models that would be picked, best first, until one answers or the pick is no free model of a rung.
 
     It takes up to 30 s a model, so it comes before the transaction; each pool is left out at most once, so it ends.
@@ -208,7 +241,8 @@ def _probed(view: View, connection: sqlite3.Connection, state: RunState, task: T
     expected = expectations(connection, task.lane, task.tier)
     while True:
         bookings = ledger.entries(connection, now=view.now)
-        decision = choose(view, task, bookings, caller_pool=state.created.caller_pool, expected=expected, probes=failed)
+        caller = state.created.caller_pool
+        decision = choose(view, task, bookings, caller_pool=caller, expected=expected, probes=failed, folder=folder)
         if decision.pool is None or decision.pool in failed or not is_probed(decision.rung):
             return failed
         profile = view.services.profile(decision.pool)
@@ -260,7 +294,8 @@ def _pick(
 ) -> AttemptPicked | StepUnplaced:
     caller = state.created.caller_pool
     by_log = expectations(connection, task.lane, task.tier)
-    decision = choose(view, task, bookings, caller_pool=caller, expected=by_log, probes=probes)
+    folder = _own_tree(view.services, state, step_id)
+    decision = choose(view, task, bookings, caller_pool=caller, expected=by_log, probes=probes, folder=folder)
     if decision.pool is None or decision.rung is None:
         return _unplaced(decision, step_id)
     expected = by_log.on(decision.pool)
