@@ -4,22 +4,23 @@ A worker must be able to write its CLI's folder (sessions, tokens), and Landlock
 What would run later in the person's own sessions is therefore compared before and after: hooks, plug-ins, instructions.
 
 A guarded thing is named by a path: a file, a folder with all in it, a pattern (``plugins/**/hooks.json``), or for a file that
-the CLI itself keeps writing, only a part of its JSON (``.claude.json#projects.*.mcpServers``).
+the CLI itself keeps writing, only a part of its JSON or TOML (``.claude.json#projects.*.mcpServers``). These are compared even
+where the rest of a state folder is not: in a volatile file, and at the first start of a CLI.
 """
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
 import os
+import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from bullswarm_core.fast.files import open_ordinary
+from bullswarm_core.fast.tree import walk
 
 MISSING = "missing"
 # Settings are small; of anything larger the size and the time of change tell enough.
@@ -31,7 +32,9 @@ _READ_FILES = 2000
 _LARGEST_FOLDER = 20_000
 # The CLI's whole history may be in the file of which a part is guarded.
 _LARGEST_JSON = 64 * 1024 * 1024
-_PART = ".json#"
+_PARTS = (".json#", ".toml#")
+# No skill and no plug-in lies so deep; what a worker puts below it is named as too deep.
+_DEEPEST = 40
 
 
 def fingerprints(paths: Iterable[str]) -> dict[str, str]:
@@ -45,17 +48,24 @@ def changed(before: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(path for path, was in before.items() if now[path] != was)
 
 
+def _of_entry(path: Path, *, room: int) -> tuple[str, int]:
+    try:
+        return _of_file(path, room=room)
+    except OSError as error:  # one that can't be read must not hide the others
+        return f"{_link(path)}unreadable ({error.errno})", 0
+
+
 def _fingerprint(text: str) -> str:
     path = Path(text)
     try:
-        if _PART in text:
+        if any(part in text for part in _PARTS):
             file, _, keys = text.rpartition("#")
             return _digest_of_part(Path(file), keys.split("."))
         if "*" in text and not path.exists():
-            found = glob.iglob(text, recursive=True, include_hidden=True)  # noqa: PTH207 - Path.glob needs a folder
-            return _digest_of_all(map(Path, found))
+            base = Path(text[: text.index("*")].rpartition("/")[0])
+            return _digest_of_all(base, fits=_pattern(text))
         if path.is_dir():
-            return _digest_of_all(_files(path))
+            return _digest_of_all(path)
         return _of_file(path, room=_READ_BYTES)[0]
     except FileNotFoundError:
         # A link to what isn't there yet is a promise that it will be.
@@ -80,25 +90,28 @@ def _link(path: Path) -> str:
     return f"link to {os.fspath(path.readlink())}: " if path.is_symlink() else ""
 
 
-def _digest_of_all(files: Iterable[Path]) -> str:
+def _digest_of_all(folder: Path, *, fits: re.Pattern[str] | None = None) -> str:
+    """Digest the files below a folder, or those that fit, and the links to folders, which CLIs follow."""
     found: list[tuple[str, str]] = []
-    room = _READ_BYTES_OF_FOLDER
-    for number, path in enumerate(sorted(islice(files, _LARGEST_FOLDER))):
-        try:
-            what, read = _of_file(path, room=room if number < _READ_FILES else 0)
-            room -= read
-        except OSError as error:  # one that can't be read must not hide the others
-            what = f"{_link(path)}unreadable ({error.errno})"
+    room, number = _READ_BYTES_OF_FOLDER, 0
+    entries = walk(folder, max_depth=_DEEPEST, max_entries=_LARGEST_FOLDER, follow_root=True)
+    for entry in entries:
+        path = folder / entry.path
+        if fits is not None and not fits.fullmatch(str(path)):
+            continue
+        if entry.kind == "folder":
+            continue
+        what, read = _of_entry(path, room=room if number < _READ_FILES else 0)
+        room, number = room - read, number + 1
         found.append((str(path), what))
-    return _digest(repr(found).encode("utf-8", "surrogateescape"))
+    found += [(str(folder / problem.path), problem.what) for problem in entries.problems if problem.path]
+    return _digest(repr(sorted(found)).encode("utf-8", "surrogateescape"))
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """Give the files below a folder, and the links to folders, which CLIs follow: what is in those is not looked at."""
-    for place, folders, names in os.walk(folder):
-        folders.sort()
-        links = [name for name in folders if (Path(place) / name).is_symlink()]
-        yield from (Path(place) / name for name in sorted([*names, *links]))
+def _pattern(text: str) -> re.Pattern[str]:
+    parts = re.split(r"(\*\*/|\*)", text)
+    words = {"**/": "(?:.*/)?", "*": "[^/]*"}
+    return re.compile("".join(words.get(part, re.escape(part)) for part in parts), re.DOTALL)
 
 
 def _digest_of_part(file: Path, keys: list[str]) -> str:
@@ -108,10 +121,18 @@ def _digest_of_part(file: Path, keys: list[str]) -> str:
     except FileNotFoundError:
         data = b"{}"  # the CLI's first start makes the file, and a file without that part is no change of it
     try:
-        document = json.loads(data)
+        document = _document(file, data)
     except (ValueError, RecursionError):
-        return "no JSON"
-    return _digest(json.dumps(_part(document, keys), sort_keys=True).encode())
+        return "no JSON" if file.suffix == ".json" else "no TOML"
+    return _digest(json.dumps(_part(document, keys), sort_keys=True, default=str).encode())
+
+
+def _document(file: Path, data: bytes) -> Any:
+    if file.suffix == ".json":
+        return json.loads(data)
+    import tomllib
+
+    return tomllib.loads(data.decode() if data != b"{}" else "")
 
 
 def _part(value: Any, keys: list[str]) -> Any:

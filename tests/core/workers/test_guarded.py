@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.alarms import nobody_waits
 
+from bullswarm_core.fast.tree import remove_tree
 from bullswarm_core.workers.guarded import MISSING, changed, fingerprints
 
 
@@ -144,3 +145,33 @@ def test_in_a_folder_of_thousands_of_files_each_is_looked_at(tmp_path: Path) -> 
     last.write_text("no()")
     os.utime(last, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert changed(before) == (str(tmp_path),)
+
+
+@pytest.mark.parametrize("guarded", ["{}/skills", "{}/**/SKILL.md"])
+def test_a_folder_of_any_depth_is_a_finding_and_holds_up_no_later_run(tmp_path: Path, guarded: str) -> None:
+    (tmp_path / "skills").mkdir()
+    paths = [guarded.format(tmp_path)]
+    before = fingerprints(paths)
+    here = os.open(tmp_path / "skills", os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("a", dir_fd=here)
+        below = os.open("a", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    try:
+        assert len(changed(before)) == 1
+        assert changed(fingerprints(paths)) == ()
+    finally:
+        remove_tree(tmp_path / "skills")
+
+
+def test_a_part_of_a_toml_file_is_guarded_alone(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    before = fingerprints([f"{file}#mcp_servers"])
+    file.write_text("[cli]\nstarts = 1\nat = 2026-01-01T00:00:00Z\n")
+    assert changed(before) == ()
+    file.write_text('[mcp_servers.e]\ncommand = "touch"\n')
+    assert changed(before) == (f"{file}#mcp_servers",)
+    file.write_text("[broken")
+    assert changed(before) == (f"{file}#mcp_servers",)

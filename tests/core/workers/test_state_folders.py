@@ -3,11 +3,13 @@
 import json
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.alarms import nobody_waits
 
+from bullswarm_core.fast.tree import remove_tree
 from bullswarm_core.workers.state_folders import Findings, StateFolders, findings, listing
 
 
@@ -157,6 +159,13 @@ def test_a_deep_folder_is_a_finding_once_and_never_an_exception(folder: Path, wh
     (found,) = findings(then).changed
     assert found.startswith(str(folder)) and found.endswith("(too deep)")
     assert findings(before(folder)) == Findings()
+
+
+@pytest.fixture(autouse=True)
+def removed_at_any_depth(tmp_path: Path) -> Iterator[None]:
+    """Leave no folder that is too deep for others to remove."""
+    yield
+    remove_tree(tmp_path)
 
 
 def make_deep(folder: Path, depth: int) -> None:
