@@ -40,7 +40,7 @@ class StateFolders:
     """What is compared: ``folders`` are absolute paths of folders or single files.
 
     ``volatile`` are absolute patterns of what the CLI keeps writing: ``*`` is any run of characters within a name, ``**`` any
-    number of folders. A pattern that fits a folder covers all in it. ``first_start`` is a file, not volatile, that the first
+    number of folders. A pattern that fits a folder covers all in it. ``first_start`` is a file that the first
     start of the CLI makes; None where a state folder with nothing in it says the same.
     """
 
@@ -76,6 +76,7 @@ def listing(state: StateFolders, *, home: str) -> dict[str, Any]:
         "folders": list(state.folders),
         "volatile": list(state.volatile),
         "unused": _unused(state),
+        "mark": state.first_start if state.first_start is not None and Path(state.first_start).exists() else None,
         "home": home,
         "entries": entries,
     }
@@ -98,6 +99,9 @@ def findings(before: Mapping[str, Any]) -> Findings:
             rewritten.append(path)
         else:
             changed.append(path)
+    # Without its mark the next start would pass for the first one, which may change settings.
+    if before["mark"] is not None and not Path(before["mark"]).exists() and before["mark"] not in changed:
+        changed.append(before["mark"])
     return Findings(tuple(changed), tuple(rewritten), tuple(first))
 
 

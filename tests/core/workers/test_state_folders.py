@@ -132,16 +132,18 @@ def test_what_a_first_start_makes_is_told_apart(tmp_path: Path) -> None:
         assert findings(then) == Findings(first_files=(str(folder / "settings.json"),))
 
 
-def test_until_its_first_start_has_left_its_mark_a_cli_may_change_its_settings(folder: Path) -> None:
-    marked = StateFolders((f"{folder}/",), (), str(folder / "installation_id"))
+@pytest.mark.parametrize("volatile", [False, True])
+def test_until_its_first_start_has_left_its_mark_a_cli_may_change_its_settings(folder: Path, volatile: bool) -> None:
+    mark = str(folder / "installation_id")
+    marked = StateFolders((f"{folder}/",), (mark,) if volatile else (), mark)
     then = listing(marked, home="/")
     (folder / "settings.json").write_text('{"theme": "dark"}')
     (folder / "installation_id").write_text("1")
-    made = (str(folder / "installation_id"), str(folder / "settings.json"))
+    made = (str(folder / "settings.json"),) if volatile else (mark, str(folder / "settings.json"))
     assert findings(then) == Findings(first_files=made)
     then = listing(marked, home="/")
     (folder / "installation_id").unlink()
-    assert findings(then) == Findings(changed=made[:1]), "the mark can't be taken away unseen"
+    assert findings(then) == Findings(changed=(mark,)), "the mark can't be taken away unseen"
 
 
 def test_a_state_file_without_a_folder_is_compared_too(tmp_path: Path) -> None:
