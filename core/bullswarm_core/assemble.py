@@ -95,7 +95,7 @@ def rungs_of(
     """Return what the pool runs on each tier: the person's rungs if there are any, else the connector's.
 
     A tier that is missing has no model, so that the pool is left out on it: once a person sets rungs for a pool, only
-    the tiers that they named are allowed (design D16). ``refusals`` are the models that its plan doesn't include.
+    the tiers that they named are allowed. ``refusals`` are the models that its plan doesn't include.
     """
     defaults = profile.connector.tiers
     chosen = settings.rungs.get(profile.id)

@@ -1,4 +1,7 @@
-"""Who is calling: which agent CLI, and which account of it, so that its own pool never works for it (design D8)."""
+"""Who is calling: which agent CLI, and which account of it, so that its own pool never works for it.
+
+Rule: docs/design/routing.md, "The caller".
+"""
 
 from __future__ import annotations
 

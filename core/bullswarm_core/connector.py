@@ -177,7 +177,7 @@ class PoolProfile:
 
     ``binary`` is an absolute path, None when it was not found; ``unavailable`` says why the pool can't be used at all.
     ``environment`` picks the account, and the variables in ``withheld`` are kept from its workers. ``signed_in`` None
-    means that it isn't known; only False takes a pool out (D16). ``other_folders`` are signed in to the same account.
+    means that it isn't known; only False takes a pool out. ``other_folders`` are signed in to the same account.
     """
 
     id: str
@@ -259,7 +259,7 @@ def connector_from_json(data: Mapping[str, Any], *, folder: str = "", origin: An
 
 
 def _tiers(data: Mapping[str, Any] | None) -> dict[Effort, Rung]:
-    """Build the rungs; with none given every tier runs the CLI's own default (D16)."""
+    """Build the rungs; with none given every tier runs the CLI's own default."""
     if data is None:
         return {effort: Rung() for effort in EFFORTS}
     known: Iterator[Effort] = (effort for effort in EFFORTS if effort in data)

@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 Place = Path | sqlite3.Connection
 """The database: its file, or a connection that knows it."""
 
-# One wait of SQLite itself; a server that met "database is locked" for 6 s died of it elsewhere (bug report B83).
+# One wait of SQLite itself; a server that met "database is locked" for 6 s died of it elsewhere.
 BUSY_TIMEOUT_MS = 30_000
 # Some locks fail at once, without SQLite's own wait, so we wait too: far longer than any healthy writer holds the lock
 # (about a millisecond each).

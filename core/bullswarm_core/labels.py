@@ -1,7 +1,7 @@
 """Display labels of pools: what people read and type instead of a pool id.
 
 Ids never change: credentials, meters, history and workflow records refer to them. A label is only for the eye: it is
-in no file that another program reads, and in JSON it stands beside the id (seed: pool display labels).
+in no file that another program reads, and in JSON it stands beside the id.
 """
 
 from __future__ import annotations

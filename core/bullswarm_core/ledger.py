@@ -17,7 +17,7 @@ from bullswarm_core.values import dataclass
 from bullswarm_core.wire import parse_iso, stamp
 from bullswarm_core.workers.identity import ProcessIdentity, is_alive
 
-# Reference: older entries are pruned, since no attempt of that age was ever still at work.
+# Older entries are pruned, since no attempt of that age was ever still at work.
 MAX_AGE = timedelta(hours=12)
 
 _COLUMNS = (

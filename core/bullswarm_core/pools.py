@@ -24,7 +24,7 @@ Billing = Literal["subscription", "api-key", "unknown", "none"]
 LANES: tuple[Lane, ...] = ("analyze", "build", "chore")
 EFFORTS: tuple[Effort, ...] = ("high", "medium", "low")
 WINDOW_KINDS: tuple[WindowKind, ...] = ("5h", "daily", "weekly", "monthly")
-# Seed: "analyze", "build" and "chore" name the nature of the work; each has its customary effort tier.
+# "analyze", "build" and "chore" name the nature of the work; each has its customary effort tier.
 DEFAULT_EFFORT: Mapping[Lane, Effort] = {"analyze": "medium", "build": "medium", "chore": "low"}
 DEFAULT_COST_RANK = 5
 
@@ -32,8 +32,7 @@ DEFAULT_COST_RANK = 5
 def refuse_nan(value: Any) -> None:
     """Raise ValueError when a number of the dataclass ``value`` is NaN or infinite, or one of its times has no zone.
 
-    Why: NaN compares false with everything, so that one of it makes a pick depend on the order of a list (reference
-    trap 27).
+    Why: NaN compares false with everything, so that one of it makes a pick depend on the order of a list.
     """
     for item in fields(value):
         content = getattr(value, item.name)

@@ -1,4 +1,4 @@
-"""Which reasoning level a task runs with: the first layer that names one wins, not the strongest (reference 7.3)."""
+"""Which reasoning level a task runs with: the first layer that names one wins, not the strongest."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _VALUES = (
 
 
 def is_secret(name: str, value: str = "") -> bool:
-    """Tell whether a variable's value must neither be stored nor shown (design D4)."""
+    """Tell whether a variable's value must neither be stored nor shown."""
     if name not in _FOLDERS and _NAME.search(name) and not _PLACE.search(name):
         return True
     return any(pattern.search(value) for pattern in _VALUES)

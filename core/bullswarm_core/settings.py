@@ -1,6 +1,6 @@
 """What the person decided: ``state.json`` (version 1), read whole and changed one decision at a time.
 
-The reference program keeps its own keys in the same file. They are never read for meaning and never lost: a change
+An older program of the same name keeps its own keys in the same file. They are never read for meaning and never lost: a change
 loads the file anew under the lock, touches only its own keys, and replaces the file as a whole.
 """
 

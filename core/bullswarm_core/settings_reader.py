@@ -150,7 +150,7 @@ class Reader:
         return names | self.names(disabled, place) if isinstance(disabled, list) else names
 
     def models_by_pool(self, value: Any, place: str) -> dict[str, frozenset[str]]:
-        """Read ``{pool: [models]}``; a plain list (the reference program's) speaks of no pool."""
+        """Read ``{pool: [models]}``; a plain list (an older program's) speaks of no pool."""
         if isinstance(value, list):
             return {}
         found = {pool: self.names(models, f"{place}.{pool}") for pool, models in self.mapping(value, place).items()}
@@ -208,7 +208,7 @@ class Reader:
         )
 
     def _older_rungs(self, models: Mapping[str, Any], pool: str, found: dict[str, dict[Effort, RungChoice]]) -> None:
-        """Read ``{model: [tiers]}`` of the reference program; of two models on one tier the first counts."""
+        """Read ``{model: [tiers]}`` of an older program; of two models on one tier the first counts."""
         for model, tiers in models.items():
             place = f"strategy.modelTiers.{pool}.{model}"
             if not isinstance(tiers, list):

@@ -64,7 +64,7 @@ class ReasoningLayers:
     """The reasoning levels that the person set, from the widest layer to the narrowest.
 
     ``tiers`` hold for every pool, ``pools`` for one pool, ``models`` for one model of a pool; all by effort tier.
-    ``recommended`` is what `strategy apply` wrote; a level of ``pools`` outranks it (reference 7.3).
+    ``recommended`` is what `strategy apply` wrote; a level of ``pools`` outranks it.
     """
 
     tiers: Mapping[Effort, str] = NOTHING

@@ -133,7 +133,7 @@ class HookState:
         return next(iter(by_id or [pool for pool in self.pools if pool.label == name]), None)
 
     def own_pool(self, provider: str, environ: Mapping[str, str]) -> Pool | None:
-        """Return the pool of the agent that runs in this environment: the account whose folder it uses (design D8)."""
+        """Return the pool of the agent that runs in this environment: the account whose folder it uses."""
         own = [pool for pool in self.pools if pool.provider == provider]
         folder = self._folder(provider, environ)
         for pool in own:

@@ -6,7 +6,7 @@ This is the one rule for every text of a worker, a vendor or a file that a perso
 from __future__ import annotations
 
 # Terminal control, by its code points after decoding. Never by byte value: 0x90-0x9F are ordinary continuation bytes in
-# UTF-8, so that stripping bytes would break letters (bug report B34). A string sequence (OSC, DCS, APC, PM, SOS) that begins
+# UTF-8, so that stripping bytes would break letters. A string sequence (OSC, DCS, APC, PM, SOS) that begins
 # with ESC and is never closed ends at the end of its line. One that begins with a single C1 character counts only when it is
 # closed: a quotation mark that was decoded wrongly is `â€` and U+009D, and must lose no more than that. Its body holds no
 # other introducer, so that a line full of them is still read in one pass.

@@ -1,4 +1,7 @@
-"""A typed answer: where it is looked for, what was found there, and whether it is what the schema asks for (design D6)."""
+"""A typed answer: where it is looked for, what was found there, and whether it is what the schema asks for.
+
+Rule: docs/design/judging.md, "Typed answers".
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from bullswarm_core.judging.answer_schema import asserted, place_text
 from bullswarm_core.values import dataclass
 
 AnswerFrom = Literal["answer-file", "structured-output", "final-reply"]
-# Reference runs-and-workflows 6.1: an answer may have 256 KiB.
+# Far more than an answer needs; larger results belong in files that the answer names.
 MOST_ANSWER_BYTES = 256 * 1024
 # A check takes 0.3 s; one that takes this long is caught in a pattern or in a nest of alternatives.
 CHECK_SEC = 20.0

@@ -1,7 +1,7 @@
 """Which JSON Schemas an answer can be checked against: those of a few keywords, each with a value that makes sense.
 
 A keyword that is not asserted would be a promise that nobody keeps, so an unknown one is refused before anything starts
-(reference runs-and-workflows 6.4). Pure, and without the validating library: a caller's start-up does not pay for it.
+(docs/design/judging.md, "Typed answers"). Pure, and without the validating library: a caller's start-up does not pay for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bullswarm_core.errors import UsageError
 from bullswarm_core.judging.answer_json import DEEPEST, AnswerTextError, compact, decoded, read_value
 from bullswarm_core.values import dataclass, field
 
-# Reference runs-and-workflows 6.1: a schema may have 1 MiB.
+# Schemas written by hand have a few kB; a generated one with this much is a mistake.
 MOST_SCHEMA_BYTES = 1024 * 1024
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 _ONE = ("items", "additionalProperties", "not")

@@ -1,7 +1,7 @@
 """The provider's error channel: the only text in which limit and sign-in phrases are read.
 
-Rule: reference judging 4.1. What the agent said, what its tools printed and the answer never get in: an agent that
-quotes "You've hit your usage limit" in a good answer has not hit it.
+Rule: docs/design/judging.md, "The error channel". What the agent said, what its tools printed and the answer never get in:
+an agent that quotes "You've hit your usage limit" in a good answer has not hit it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from bullswarm_core.values import replace
 from bullswarm_core.workers.facts import ProviderError, StreamFacts
 from bullswarm_core.workers.stream_state import opening
 
-# Reference judging 4.1.
+# A notice is short and comes last; more would only let other output in.
 STDERR_TAIL_CHARS = 4_000
 CHANNEL_CHARS = 8_000
 

@@ -16,12 +16,12 @@ from bullswarm_core.judging.phrases import counted
 from bullswarm_core.judging.wanted import Wanted, is_there, missing_words
 from bullswarm_core.workers.facts import Denial, ExitFacts, StreamFacts
 
-# Reference judging 4.2: a meter at 95 % or more on a window still running makes its reset a known one.
+# A meter at 95 % or more on a window still running makes its reset a known one.
 _NEARLY_FULL_PCT = 95.0
 # A shell reports a child's signal as 128 + its number; Linux has 64 of them.
 _SIGNAL_BASE = 128
 _MOST_SIGNALS = 64
-# An idle CLI used about 1 % of a CPU while it hung, a healthy one 33 % (bug report B19).
+# An idle CLI used about 1 % of a CPU while it hung, a healthy one 33 %.
 _IDLE_SHARE = 0.02
 # An answer is the worker's to write; a why is one line.
 _QUOTED = 240
@@ -37,7 +37,7 @@ def declared_failure(stream: StreamFacts, ended: ExitFacts) -> bool:
 def ended_well(facts: JudgeInput) -> bool:
     """Tell whether the attempt came to its own end without reporting a failure.
 
-    A CLI that said its last word and then lingered was only ended by force: its work is done (bug report B15). One that
+    A CLI that said its last word and then lingered was only ended by force: its work is done by then. One that
     has a last word and never said it ended well only with an answer after its last tool.
     """
     ended, stream = facts.exit, facts.stream
@@ -80,7 +80,7 @@ def content_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
     """Return what is missing from the work itself, or None where the deliverable of its step, else of its lane, is there.
 
     Build and chore need a changed file or a commit, analyze a reply that is more than an announcement or a question. A typed
-    answer has to be valid in every lane, and of an analysis nothing else is asked (reference runs-and-workflows 6.1).
+    answer has to be valid in every lane, and of an analysis nothing else is asked.
     """
     if cut := cut_short(facts.stream.stop_reason):
         return "provider", f"not finished: {cut}"
@@ -97,7 +97,7 @@ def content_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
 
 
 def _wanted_problem(facts: JudgeInput, wanted: Wanted) -> tuple[FailureKind, str] | None:
-    """Return what is missing of a step's deliverable, and of its typed answer (reference runs-and-workflows 6.3)."""
+    """Return what is missing of a step's deliverable, and of its typed answer (docs/design/judging.md, "Deliverables")."""
     problem = None
     if wanted.on_disk:
         problem = _work_problem(facts)
@@ -173,7 +173,7 @@ def _work_problem(facts: JudgeInput) -> tuple[FailureKind, str] | None:
 
 
 def doubt_about(answer: str) -> str | None:
-    """Return why ``answer`` looks like a failure and not like an answer; a short answer is no reason (trap 33)."""
+    """Return why ``answer`` looks like a failure and not like an answer; a short answer is no reason."""
     gate = content_gate(answer)
     return None if gate.ok or gate.intent_only else gate.reason
 

@@ -1,7 +1,9 @@
 """Is a saved output an answer at all? The gate of probes and of ``health``; informational for runs.
 
 Runs are judged by facts. This gate reads prose and can be wrong about a short answer, so a verdict only borrows its two
-certain findings: an empty output, and one that holds nothing but announcements. Rule: reference judging 3.
+certain findings: an empty output, and one that holds nothing but announcements.
+
+Rule: docs/design/judging.md, "The content gate".
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ ContentReason = Literal[
     "announcement without substance",
 ]
 
-# Reference judging 3: outputs shorter than this are scanned whole, longer ones at their head and tail.
+# Outputs shorter than this are scanned whole, longer ones at their head and tail.
 _SCANNED_WHOLE = 600
 _SCANNED_END = 400
-# Reference judging 3: this much text beside announcements is work, or two units of this much together.
+# This much text apart from announcements is work, or two units of this much together.
 _SUBSTANCE = 80
 _TWO_UNITS = 40
 # Unicode calls these four Hangul fillers letters; they show nothing (Default_Ignorable_Code_Point).
@@ -63,7 +65,7 @@ class ContentVerdict:
 
 
 def content_gate(text: str) -> ContentVerdict:
-    """Judge a whole output by its text alone; the exit code is judged elsewhere. Rule: reference judging 3."""
+    """Judge a whole output by its text alone; the exit code is judged elsewhere."""
     stripped = text.strip()
     if not says_anything(stripped):
         return ContentVerdict(False, "empty output")

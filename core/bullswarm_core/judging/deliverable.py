@@ -1,7 +1,8 @@
 """What a worker left behind in its working tree: files created, modified and deleted, and commits made.
 
 Two snapshots are compared, one before and one after. In a git tree a snapshot holds what differs from the commit, what
-git ignores and what submodules hold; elsewhere it holds the folder. Rule: reference runs-and-workflows 6.3, design D6.
+git ignores and what submodules hold; elsewhere it holds the folder.
+Rule: docs/design/judging.md, "Deliverables".
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def take_snapshot(
 
     ``since`` is the earlier snapshot that this one will be compared with. ``declared`` files (relative or absolute) are
     looked at even where git ignores them. ``left_out`` are absolute paths that are none of the worker's (bullswarm's
-    own home, say). Without a git that answers, the folder is walked. Rule: reference runs-and-workflows 6.3.
+    own home, say). Without a git that answers, the folder is walked.
     """
     root = str(Path(cwd).resolve())
     taken_ns = clock_ns()
@@ -170,7 +171,7 @@ def attribute(
     """Leave only the worker's own changes where other work overlapped with it in the same tree.
 
     ``edits`` are the paths of the worker's own edit events, ``declared`` the files that its task names. A commit in an
-    overlapped tree is nobody's in particular and doesn't count. Rule: design D6.
+    overlapped tree is nobody's in particular and doesn't count.
     """
     if not overlapped:
         return facts

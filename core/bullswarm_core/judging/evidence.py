@@ -1,6 +1,6 @@
 """What came of the checks that bullswarm runs itself on a step's work: their results, in words and as the journal keeps them.
 
-Rule: reference runs-and-workflows 6.4. Pure; `runs.checks` runs them.
+Rule: docs/design/judging.md, "Evidence". Pure; `runs.checks` runs them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bullswarm_core.values import dataclass
 
 Status = Literal["passed", "failed", "not-run"]
 
-# Reference 6.6: a next round is shown up to 20 lines of up to 200 characters.
+# A next round is shown up to 20 lines of up to 200 characters.
 TAIL_LINES = 20
 LONGEST_LINE = 200
 # The journal keeps the first of them and counts the rest.
@@ -196,7 +196,7 @@ def proof_label(
     reviewed: bool = False,
     answer_checked: bool = False,
 ) -> str:
-    """Return how far a finished step is proven; derived, never stored (reference 6.4).
+    """Return how far a finished step is proven; derived, never stored.
 
     A person's word is no proof, and an answer that fits its schema is only a claim. ``reviewed``: another step's condition
     on it held.

@@ -22,7 +22,7 @@ from bullswarm_core.judging.answer_json import AnswerTextError, decoded, read_va
 # One value is held whole, at some ten times its size.
 MOST_VALUE_BYTES = 64 * 1024 * 1024
 MOST_LINE_BYTES = 16 * 1024 * 1024
-# Reference 6.4: an answer's errors are at most 100; a file with that many needs no more.
+# An answer's errors are at most 100; a file with that many needs no more.
 MOST_ERRORS = 100
 
 

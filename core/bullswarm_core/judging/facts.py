@@ -13,7 +13,7 @@ from bullswarm_core.pools import Lane, Window
 from bullswarm_core.values import dataclass
 from bullswarm_core.workers.facts import ExitFacts, StreamFacts
 
-# Reference judging 4.3, and design D6: denied, timeout, needs-input.
+# The closed list of docs/design/judging.md, "Failure kinds".
 FailureKind = Literal[
     "quota", "throttle", "auth", "provider", "process", "stalled", "interrupted", "model-not-in-plan", "not-produced",
     "failed-evidence", "schema", "semantic", "ownership", "ownership-conflict", "runtime", "unavailable", "cancelled",

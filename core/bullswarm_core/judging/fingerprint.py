@@ -17,7 +17,7 @@ from bullswarm_core.values import dataclass, field, replace
 
 EntryKind = Literal["file", "symlink", "missing", "folder", "other"]
 
-# Reference runs-and-workflows 6.3: outside of git at most 5,000 files and 64 MiB; git-ignored files at most 20,000.
+# Outside of git at most 5,000 files and 64 MiB; git-ignored files at most 20,000.
 FOLDER_FILES = 5_000
 IGNORED_FILES = 20_000
 HASHED_BYTES = 64 * 1024 * 1024

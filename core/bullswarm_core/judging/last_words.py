@@ -17,14 +17,14 @@ _CUT = {
     "error_max_turns": "the CLI stopped at its limit of turns", "refusal": "the model declined the task",
     "content_filter": "the provider's filter stopped the reply",
 }  # fmt: skip
-# Bug report B44: a worker stuck in plan mode, or one that asks before it begins.
+# A worker stuck in plan mode, or one that asks before it begins.
 _ASKS = re.compile(
     r"ready to (?:execute|implement|code|proceed|begin|start)\b|plan mode\b|\b(?:await|waiting for) (?:your|user)\b"
     r"|\b(?:shall|should|may|can) i (?:proceed|go ahead|continue|start|begin|make)\b"
     r"|\b(?:do you want|would you like) me to\b|\bplease (?:confirm|approve|clarify|tell me|let me know|provide)\b"
     r"|\bonce (?:you(?:'ve| have)? )?(?:approved?|confirm)",
 )
-# Bug report B29: print mode ends while the worker waits for its own background work, which is then killed.
+# Print mode ends while the worker waits for its own background work, which is then killed.
 _WAITS = re.compile(
     r"(?:(?:so|now|okay|ok|meanwhile|then|for now)[, ]+)*i(?:'ll| will|'m| am)(?: now| just| simply)* (?:be )?wait(?:ing)?\b"
     r"|(?:still |now )?waiting (?:for|on|until) (?:\S+ ){0,5}(?:notifications?|background|tasks?|results?|commands?|builds?"

@@ -1,7 +1,9 @@
 """What a provider refused: a spent window, a rate, a sign-in or a model, told from its records first, then its words.
 
 A machine-readable record beats a sentence; quota comes before throttle, throttle before sign-in. An overload (5xx, "at
-capacity") is no limit of the account: the verdict calls it the provider's failure. Rule: reference judging 4.1–4.3.
+capacity") is no limit of the account: the verdict calls it the provider's failure.
+
+Rule: docs/design/judging.md, "Limit phrases".
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from bullswarm_core.workers.facts import LimitSignal, ProviderError, StreamFacts
 
 # A spent window never comes back within seconds: a shorter wait is the vendor's spacing of retries, not a reset.
 _SHORTEST_RESET = timedelta(minutes=1)
-# Seed "When a pool runs out": a throttle that names more than 2 minutes goes back to the caller instead of waiting.
+# A throttle that names more than 2 minutes goes back to the caller instead of waiting.
 PATIENCE = timedelta(minutes=2)
 # No reset lies further ahead than its window is long; the slack is for clocks that differ.
 _SLACK = timedelta(minutes=15)
@@ -42,10 +44,10 @@ _LENGTHS: dict[WindowKind, timedelta] = {
 _HALF_HOUR = 1800.0
 _STATED_TO = 120.0
 _RANK: dict[NoticeKind, int] = {"quota": 0, "throttle": 1, "auth": 2, "model-not-in-plan": 3}
-# Reference judging 4.1: a mirrored reply is known by its first 60 characters.
+# A mirrored reply is known by its first 60 characters.
 _OPENING = 60
 _ACCOUNT_WORDS = ("authenti", "api key", "sign in", "log in", "login", "token", "credential", "permission", "account")
-# Reference judging 4.1: only records up to 4,000 characters are read.
+# Only records up to 4,000 characters are read.
 _LONGEST_RECORD = 4000
 _RECORD_KEYS = ("code", "type", "name", "message", "error", "detail", "data", "result")
 
@@ -103,7 +105,7 @@ def classify_notice(text: str, reader: Reader, *, in_record: bool = False) -> No
     """Return the gravest refusal that the lines of ``text`` (an error channel) state, or None.
 
     Of several lines of the gravest kind, one that names its reset wins. JSON records among the lines are read by their
-    messages; ``in_record`` says that the whole text is the message of one. Rule: reference judging 4.2.
+    messages; ``in_record`` says that the whole text is the message of one.
     """
     best: Notice | None = None
     for line, following, of_record in _lines(text):
@@ -147,8 +149,8 @@ def early_stop(stream: StreamFacts, reader: Reader) -> Notice | None:
     """Return the refusal for which a running attempt may be stopped at once, or None while it may still come good.
 
     A spent window stops it, even where the CLI itself goes on retrying for hours; a throttle only where the provider
-    named a wait beyond ``PATIENCE``. Sign-in phrases never stop a worker (trap 34), and plain text never does: there the
-    notice and an answer that quotes one look alike. Rule: seed "Throttles and exhausted windows", reference judging 4.1.
+    named a wait beyond ``PATIENCE``. Sign-in phrases never stop a worker, and plain text never does: there the
+    notice and an answer that quotes one look alike. Rule: docs/design/judging.md, "Stopping early".
     """
     if stream.terminal or not stream.event_stream:
         return None
@@ -208,7 +210,7 @@ def _notice_of_signals(limits: tuple[LimitSignal, ...], said: Notice | None, rea
 
 
 def _without_reply(error: ProviderError, stream: StreamFacts) -> ProviderError:
-    """Blank a text that only repeats what the agent said in a turn that worked (traps 34 and 39)."""
+    """Blank a text that only repeats what the agent said in a turn that worked."""
     mirrored = error.mirrors_reply and stream.worked and " ".join(error.text.split())[:_OPENING] in stream.openings
     return replace(error, text="") if mirrored else error
 
@@ -265,7 +267,7 @@ def _with_wait(notice: Notice, seconds: float | None, reader: Reader) -> Notice:
 
 
 def _is_zone_apart(notice: Notice, waited: datetime, reader: Reader) -> bool:
-    """Tell whether a stamp without a zone lies whole half hours from the wait: it was written in another zone (B47)."""
+    """Tell whether a stamp without a zone lies whole half hours from the wait: it was written in another zone."""
     if notice.resets_at is None or reader.reset(notice.line, notice.window) == notice.resets_at == replace(
         reader, zone=timezone(timedelta(minutes=7))
     ).reset(notice.line, notice.window):

@@ -1,7 +1,9 @@
 """The words with which providers refuse work, and the shape that a line must have to be a notice and not narration.
 
 Only lines of a provider's error channel come here. Even there a worker's own sentence can stand ("rate limited by the
-GitHub API"), so a phrase alone is never enough: see :func:`kind_of_line`. Rule: reference judging 4.2.
+GitHub API"), so a phrase alone is never enough: see :func:`kind_of_line`.
+
+Rule: docs/design/judging.md, "Limit phrases".
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from bullswarm_core.pools import WindowKind
 NoticeKind = Literal["quota", "throttle", "auth", "model-not-in-plan"]
 
 NO_SIGNATURES = Signatures()
-# Reference judging 4.2: longer lines are prose or raw records; a phrase that opens a notice stands early in it.
+# Longer lines are prose or raw records; a phrase that opens a notice stands early in it.
 LONGEST_NOTICE = 300
 _EARLY = 40
 
-# Reference judging 4.2, and what Codex, OpenCode, Grok, Command Code and the Anthropic API were seen to print.
+# What Claude Code, Codex, OpenCode, Grok, Command Code and the Anthropic API were seen to print.
 _WINDOW_PHRASES = (
     "hit your session limit", "hit your limit", "hit your usage limit", "usage limit reached",
     "reached your usage limit", "usage limit has been reached", "usage_credits_required",
@@ -48,7 +50,7 @@ _MODEL_PHRASES = (
     "model not in plan", "to use codex with your chatgpt plan, upgrade", "model is not included in your plan",
     "model is not available on your plan", "your plan does not include this model",
 )  # fmt: skip
-# Seed "A sign-in failure upstream"; the rest was seen. Read only after the stream declared a failure.
+# From relays whose credential failed upstream, and from the CLIs. Read only after the stream declared a failure.
 _AUTH_PHRASES = (
     "auth_unavailable", "authentication_error", "invalidated oauth token", "no available channel for model",
     "failed to authenticate", "authentication failed", "invalid api key", "incorrect api key", "not signed in",
@@ -140,7 +142,7 @@ def kind_of_line(
 
     ``next_line`` may hold the window's name. ``failed`` says that the stream declared a failure; only then are sign-in
     and plan phrases read, our own sign-in phrases only in an error-shaped line or ``in_record`` (the message of a
-    failure record). Quota comes before throttle, throttle before sign-in. Rule: reference judging 4.2, 4.3.
+    failure record). Quota comes before throttle, throttle before sign-in.
     """
     text = flat(line)
     if not text or len(text) > LONGEST_NOTICE:

@@ -13,15 +13,15 @@ from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 
 from bullswarm_core.values import dataclass
 
-# Reference judging 4.2: a named reset lies in (now, now + 7 days]; a caller that knows of a longer window may widen it.
+# A named reset lies in (now, now + 7 days]; a caller that knows of a longer window may widen it.
 DEFAULT_HORIZON = timedelta(days=7)
 # Providers print the reset a little before or after it happens, and a line is read a little after it was written.
-# A time that passed this recently is due now; reading it as tomorrow's would lose a day (bug report B49).
+# A time that passed this recently is due now; reading it as tomorrow's would lose a day.
 JUST_PASSED = timedelta(minutes=10)
 # A bare clock time returns once a day. Two readings closer than this are one folded hour, not yesterday and tomorrow.
 _NEXT_DAY = timedelta(hours=20)
 _LONGEST_TEXT = 2000
-# Reference judging 4.2: the wall clock stands within 120 characters of its word.
+# The wall clock is within 120 characters of its word.
 _REACH = 120
 
 _WORD = re.compile(
@@ -73,10 +73,10 @@ def parse_reset(
     """Return the moment in UTC at which the limit that ``text`` speaks of ends, or None where it names none.
 
     ``written_at`` (aware) is when the text was written, not when it is read. ``zone`` belongs to stamps without a zone.
-    A clock time given to the minute means the end of that minute, so 3:13 AM gives 03:14:00 (bug report B95): whoever
+    A clock time given to the minute means the end of that minute, so 3:13 AM gives 03:14:00: whoever
     retries then is never early. A date without a year is the nearest to come. The result lies within ``horizon`` after
     ``written_at``, or at most ``JUST_PASSED`` before it, which means: due now, hold nobody back.
-    Raises ValueError for a naive ``written_at`` or an unknown ``zone`` name. Rule: reference judging 4.2.
+    Raises ValueError for a naive ``written_at`` or an unknown ``zone`` name. Rule: docs/design/judging.md, "Reset times".
     """
     if written_at.tzinfo is None:
         raise ValueError("written_at has no time zone; pass an aware datetime")

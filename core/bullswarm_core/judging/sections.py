@@ -1,4 +1,4 @@
-"""What a worker's final reply says is not done: the items below its heading ``Not done`` (reference runs-and-workflows 6.9).
+"""What a worker's final reply says is not done: the items below its heading ``Not done``.
 
 Every task asks for the sections ``## Done``, ``## Not done`` and ``## Suggested next step``; workers write them at other
 levels, in bold, in capitals, with a colon, or all inside one code fence. Pure.
@@ -12,7 +12,7 @@ from typing import Any
 
 from bullswarm_core.fast.text import clipped, one_line
 
-# Reference 6.9: so many items of so many characters are kept of an attempt.
+# So many items of so many characters are kept of an attempt.
 MOST_ITEMS = 20
 LONGEST_ITEM = 300
 OUTSIDE = "outside:"

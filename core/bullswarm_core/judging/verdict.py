@@ -1,7 +1,8 @@
 """The one verdict on an attempt, from facts: how it ended, what its stream said, what it left behind.
 
 Never the exit code alone, never the worker's word. Each rule below looks at the whole of the facts and either decides or
-passes them on; their order is that of reference judging 4.3 and of design D6.
+passes them on; their order is that of
+docs/design/judging.md, "The order of rules".
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ __all__ = (
 
 # A why is read in a list of runs: one line, of which the provider's own words may take this much.
 _QUOTED = 160
-# From here on a span is told in minutes, as the seed tells it ("no file change for 60 min").
+# From here on a span is told in minutes ("no file change for 60 min").
 _IN_MINUTES = 120
 # A wait that ends within this is no time to tell anybody.
 _MOMENT = timedelta(seconds=5)
@@ -66,7 +67,7 @@ class _Finding:
 
 
 def judge(facts: JudgeInput) -> Judgement:
-    """Return the verdict on one attempt; every combination of facts gets exactly one. Rule: design D6."""
+    """Return the verdict on one attempt; every combination of facts gets exactly one."""
     finding = next(found for rule in _RULES if (found := rule(facts)))
     ok = finding.kind is None
     return Judgement(

@@ -1,6 +1,6 @@
 """What a step of a program has to leave behind, by the type of its deliverable, and what of it is missing by name.
 
-Rule: reference runs-and-workflows 6.3. Pure; a `run` has no such step and is judged by its lane alone.
+Rule: docs/design/judging.md, "Deliverables". Pure; a `run` has no such step and is judged by its lane alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What could be better in a valid program: remarks that never refuse it (reference 6.1)."""
+"""What could be better in a valid program: remarks that never refuse it."""
 
 from __future__ import annotations
 

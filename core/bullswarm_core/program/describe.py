@@ -1,4 +1,4 @@
-"""A valid program in lines for people: what ``workflow plan validate`` and a launch show (reference 6.1)."""
+"""A valid program in lines for people: what ``workflow plan validate`` and a launch show."""
 
 from __future__ import annotations
 

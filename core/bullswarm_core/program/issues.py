@@ -1,4 +1,4 @@
-"""What is wrong with a program.v3 document: every issue at once, each with its place and the rule (reference 6.1).
+"""What is wrong with a program.v3 document: every issue at once, each with its place and the rule.
 
 Pure: a document in, sentences out. A document without issues can be read by ``program.model.program_from``.
 """

@@ -20,7 +20,7 @@ def next_reset(anchor: datetime, window: Literal["weekly", "monthly"], *, after:
     """Return the first reset later than ``after``, a whole number of windows away from ``anchor``, in UTC.
 
     Weeks are 7 days. Months are UTC calendar months counted from the anchor itself, the day clamped to the month's
-    length, so that a 31st comes back to the 31st after a short month (reference routing 1.13).
+    length, so that a 31st comes back to the 31st after a short month.
     """
     anchor, after = anchor.astimezone(UTC), after.astimezone(UTC)
     if window == "weekly":

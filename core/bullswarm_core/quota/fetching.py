@@ -1,7 +1,7 @@
 """Asks a vendor's usage endpoint: JSON over https, within seconds and a megabyte, and never anywhere else.
 
 No redirect is followed, a proxy carries the encrypted tunnel only, and no error text holds a header: the token goes to the
-address that was meant and to nobody else (design D10). Loaded only when something is really asked.
+address that was meant and to nobody else. Loaded only when something is really asked.
 """
 
 from __future__ import annotations

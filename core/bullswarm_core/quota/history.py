@@ -1,6 +1,6 @@
 """A pool's earlier readings, one a line in ``meters/history/<pool>.jsonl``: what rates are fitted from and what is drawn.
 
-A line is ``{capturedAt, windows, readBy}`` with the windows as a meter file holds them (design D5). A line that can't be
+A line is ``{capturedAt, windows, readBy}`` with the windows as a meter file holds them. A line that can't be
 understood is skipped and counted, so that a torn write or a foreign line never costs the others.
 """
 
@@ -25,7 +25,7 @@ from bullswarm_core.values import dataclass, replace
 from bullswarm_core.wire import iso, parse_iso
 
 KEPT_LINES = 500
-"""Readings that stay when the file is rewritten: two days of one every five minutes (reference routing 1.2)."""
+"""Readings that stay when the file is rewritten: two days of one every five minutes."""
 REWRITE_AT_LINES = 600
 """Lines at which it is, so that ninety-nine appends in a hundred write one line."""
 LARGEST_BYTES = 4 << 20

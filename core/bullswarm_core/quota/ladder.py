@@ -1,4 +1,6 @@
-"""When a meter may be asked: hold, fresh cache, live, stale (design D10; reference providers.md 2.4).
+"""When a meter may be asked: hold, fresh cache, live, stale.
+
+Rule: docs/design/quota.md, "When a vendor is asked".
 
 Pure rules over a clock that is passed in. A stamp from the future was made by a clock that was wrong; it never keeps a meter
 silent.
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from bullswarm_core.pools import Window
 
 FRESH = timedelta(minutes=5)
-"""A reading this young is not asked for again (reference: fresh cache)."""
+"""A reading this young is not asked for again."""
 STALE = timedelta(minutes=60)
 """A reading older than this is shown as stale whatever came of the last attempt."""
 CLOCK_TOLERANCE = timedelta(minutes=5)
@@ -24,7 +26,7 @@ CLOCK_TOLERANCE = timedelta(minutes=5)
 FIRST_BACKOFF = timedelta(minutes=5)
 """Least pause after a failure, and after a vendor's 429 whatever its Retry-After says (``retry-after: 0`` was seen)."""
 LONGEST_BACKOFF = timedelta(minutes=30)
-"""A pause that doubles with each 429 in a row grows no further (facts: grow to 30 minutes)."""
+"""A pause that doubles with each 429 in a row grows no further."""
 LONGEST_HOLD = timedelta(hours=24)
 """A Retry-After beyond a day is a mistake of somebody; a meter that is silent for longer would be forgotten."""
 

@@ -1,7 +1,8 @@
 """What is known of a pool's windows after another source told something: pure, window by window.
 
 A source that tells one window says nothing about the others, so each keeps the time at which it was read. Of two readings of
-one window the newer counts, unless they contradict each other (facts/quota-endpoints 2.2, rules 8 and 9).
+one window the newer counts, unless they contradict each other
+(docs/design/quota.md, "Two sources, one window").
 """
 
 from __future__ import annotations
@@ -143,8 +144,8 @@ def _had_ended(earlier: Window, later: Window) -> bool:
 def _contradict(earlier: Window, later: Window, *, apart: timedelta) -> bool:
     """Tell whether two numbers that don't follow from each other need a third reading.
 
-    One state of an account that flips between two (bug report B57) has more used and the earlier reset. A reset that the vendor
-    grants early looks the same at first, and two readings that agree are proof enough (facts/quota-endpoints 2.2, rule 8).
+    One state of an account that flips between two has more used and the earlier reset. A reset that the vendor
+    grants early looks the same at first, and two readings that agree are proof enough.
     """
     if _same_reset(earlier, later):
         return apart <= CLOSE

@@ -3,7 +3,7 @@
 A provider that can be read has two functions in its provider.py, both taking a :class:`MeterContext`:
 ``passive_readings`` returns what lies about on this machine free of charge (files that the CLI wrote, newest or not);
 ``live_reading`` asks the CLI or the vendor's endpoint, once. Neither refreshes a token, writes a file of another program,
-starts a paid turn or opens a window (design D10).
+starts a paid turn or opens a window.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class MeterContext:
     """What a reader may use: the pool, the variables of its CLI's environment, a clock and a way to ask a URL.
 
     ``endpoints`` are full addresses by name, from the packaged connector or the person's home and from nowhere else: a
-    token is never sent to an address that a project or the environment names (design D10). ``fetch`` and ``post`` ask
+    token is never sent to an address that a project or the environment names. ``fetch`` and ``post`` ask
     only hosts of ``endpoints``; the path and the query are the reader's.
     """
 

@@ -1,8 +1,8 @@
 """How much of a window one minute of a worker's time spends, learned from readings and the work between them.
 
 Everything here is pure. A rate is percent of the window per worker-minute (two workers for a minute are two worker-minutes),
-with the way in which it was learned and the number of samples. Rules: seed "How the decision shows its work", reference
-routing 1.5.
+with the way in which it was learned and the number of samples.
+Rule: docs/design/quota.md, "Rates".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bullswarm_core.values import dataclass, replace
 MIN_RATE_PAIRS = 2
 MIN_RATE_MINUTES = 5.0
 """Worker-minutes before there is a rate: quota that somebody else spent in the seconds of a short attempt made 260 % a
-minute (reference trap 16).
+minute.
 """
 MAX_PCT_PER_MINUTE = 100.0 / MIN_RATE_MINUTES
 """A rate above this says that one worker empties a whole window in less than what it takes to measure one: somebody else

@@ -1,6 +1,6 @@
 """Usage readings: a pool's meter file, and what a refused task taught.
 
-A meter file is ``meters/<pool>.json`` (design D5): ``{schemaVersion, pool, capturedAt, windows: [{kind, usedPct, resetsAt,
+A meter file is ``meters/<pool>.json``: ``{schemaVersion, pool, capturedAt, windows: [{kind, usedPct, resetsAt,
 lengthSec, scope, source, resetSource, capturedAt, unstable}], refusal}``, and where it is known ``checkedAt`` (when a source
 last told all of it), ``readBy``, ``plan``, ``overage`` and ``billing``. Reading one never fails: what cannot be understood is
 no reading.
@@ -24,7 +24,7 @@ from bullswarm_core.wire import iso, parse_iso
 
 SCHEMA_VERSION = "bullswarm.meter.v1"
 REFUSED_PCT = 100.0
-# Reference: a window this full is the one that a usage limit speaks of, when the notice names none.
+# A window this full is the one that a usage limit speaks of, when the notice names none.
 QUOTA_METER_SPENT_PCT = 95.0
 LONGEST_READING = timedelta(seconds=60)
 """A process that reads meters ends itself after so long (``bullswarm_server.meters``)."""

@@ -1,7 +1,7 @@
 """Reads one pool's meter: what lies about on this machine first, then the vendor, once, for all processes together.
 
 The result is in the files afterwards: the reading and its history, or the hold with the reason why there is none. Nothing that
-a provider's code does wrong reaches another pool (design D10).
+a provider's code does wrong reaches another pool.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From a usage-limit notice to the mark that keeps a pool out until its reset.
 
-Only a reset that is really known keeps a pool out: named by the provider, or measured by an earlier reading. Rule: seed
-"When a pool runs out", reference routing (refusal markers).
+Only a reset that is really known keeps a pool out: named by the provider, or measured by an earlier reading.
+Rule: docs/design/quota.md, "Refusals".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The one boundary at which a vendor's words on usage become ours: percent used, aware UTC times, windows by length.
 
 Every reader goes through it, so that a unit or a direction is decided in one place. What can't be understood is None and
-never 0 (design D10): a missing number is no number, a window whose reset has passed says nothing about the next one.
+never 0: a missing number is no number, a window whose reset has passed says nothing about the next one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bullswarm_core.quota.windows import LONGEST_MONTH, MIN_WINDOW_LENGTH, WINDO
 MOST_USED_PCT = 1000.0
 """A reading beyond this is an artefact; overage shows as a little more than 100."""
 MILLISECONDS_FROM = 1e10
-"""A time from here on is in milliseconds: as seconds it would lie in the year 2286 (facts quota-endpoints 2.2)."""
+"""A time from here on is in milliseconds: as seconds it would lie in the year 2286."""
 FUTURE_SLACK = timedelta(minutes=5)
 """How far a vendor's clock may run ahead of ours before its reading is taken for one of a wrong clock."""
 
@@ -105,7 +105,7 @@ def duration(seconds: Any) -> timedelta | None:
 
 
 def kind_of_length(length: timedelta) -> WindowKind:
-    """Classify a window by its length, never by its place in an answer (facts quota-endpoints 2.2, B60)."""
+    """Classify a window by its length, never by its place in an answer."""
     return next((kind for kind, longest in _UP_TO if length <= longest), "monthly")
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from bullswarm_core.pools import Window, WindowKind
 
 BURST_BLOCK_PCT = 100.0
-"""A reading at or above this is a spent window (seed: BURST_BLOCK_PCT; 90 was tried and blocked pools that could
+"""A reading at or above this is a spent window (90 was tried and blocked pools that could
 still work).
 """
 
@@ -72,7 +72,7 @@ def month_before(moment: datetime) -> datetime:
 def length_of(window: Window) -> timedelta | None:
     """How long the window lasts: as the provider stated it, else by its kind; None for a month without a known reset.
 
-    A monthly window is the UTC calendar month that ends at its reset (design D2).
+    A monthly window is the UTC calendar month that ends at its reset.
     """
     if window.length is not None:
         return max(window.length, MIN_WINDOW_LENGTH)
@@ -98,7 +98,7 @@ def starts_at(window: Window) -> datetime | None:
 def is_unanchored(window: Window) -> bool:
     """Whether the window has not begun: nothing is used, and its reset lies one whole length after the reading.
 
-    A provider that opens a window with the first use dates an unused one anew at every reading (facts: latent windows),
+    A provider that opens a window with the first use dates an unused one anew at every reading,
     so that its reset means nothing: it is not about to expire however old the reading, and no share of it is over.
     """
     if window.used_pct or window.resets_at is None or window.captured_at is None:
@@ -124,7 +124,7 @@ def is_current(window: Window, now: datetime) -> bool:
 def is_reading(window: Window, now: datetime) -> bool:
     """Whether the window holds a number that may be used now.
 
-    A reading whose reset has passed is no reading at all (design D2). A refusal marker is a made-up 100 %; it
+    A reading whose reset has passed is no reading at all. A refusal marker is a made-up 100 %; it
     counts only with a reset that the provider named or an earlier reading measured (a guessed one shut pools out
     for weeks).
     """
@@ -228,9 +228,7 @@ def _name_parts(name: str) -> list[str]:
 
 
 def has_free_name(model: str | None) -> bool:
-    """Whether the model's name carries a standalone ``free`` part, as in ``openrouter/qwen:free`` (seed: free
-    models first).
-    """
+    """Whether the model's name carries a standalone ``free`` part, as in ``openrouter/qwen:free``."""
     return model is not None and "free" in _name_parts(model.casefold())
 
 
@@ -265,7 +263,7 @@ def _lasts(window: Window) -> tuple[bool, datetime, int]:
 def pacing_window(current: Readings, preferred: WindowKind | None = None) -> Window | None:
     """The window that paces the pool: ``preferred`` if it was read, else weekly, else monthly; never a protecting one.
 
-    Seed: the connector's or the operator's choice; if the provider did not report that one, the other paces.
+    It is the connector's or the operator's choice; if the provider did not report that one, the other paces.
     """
     order = (preferred, *PACING_KINDS) if preferred in PACING_KINDS else PACING_KINDS
     for kind in order:

@@ -1,7 +1,7 @@
 """Which pool gets a task: one pure function, with every number behind its answer.
 
-The order of decisions is the seed's: eligibility, forecast ordering, the 5-hour last mile, free models, expiring-soon
-urgency, preference. Everything that picks a pool calls ``decide``.
+The order of decisions: eligibility, forecast ordering, the 5-hour last mile, free models, expiring-soon urgency,
+preference (docs/design/routing.md, "The order of checks"). Everything that picks a pool calls ``decide``.
 
 A name is imported when it is asked for: ``bullswarm pools`` needs the numbers of a pool and none of what picks one.
 """

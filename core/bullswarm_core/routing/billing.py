@@ -1,6 +1,6 @@
 """The billing guard: nothing is used that would be paid beside the plan, before the person allowed it for that pool.
 
-Facts: a stray key billed about $1,600 in one night (B72), and credits are spent silently behind the included limit (B73).
+Facts: a stray key billed about $1,600 in one night, and credits are spent silently behind the included limit.
 """
 
 from __future__ import annotations

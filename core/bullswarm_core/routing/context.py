@@ -9,7 +9,7 @@ from bullswarm_core.routing.quarantine import Quarantine
 from bullswarm_core.values import dataclass, field
 
 DEFAULT_INFLIGHT_PENALTY_PCT = 3.0
-"""Surplus points charged per agent in flight on a pool without a measured rate (seed: config.inflightPenaltyPct; 0
+"""Surplus points charged per agent in flight on a pool without a measured rate (config.inflightPenaltyPct; 0
 = off).
 """
 

@@ -1,7 +1,6 @@
 """Forecasts: what a pool's windows will read when its work in flight and this task are done.
 
-Formulas: seed "In-flight load", "Expiring-soon urgency", "The 5-hour window"; reference 1.4 with the readings of
-design D2.
+Formulas: docs/design/routing.md, "Forecasts" and "Load".
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from bullswarm_core.quota.windows import MINUTE, elapsed_with, minutes_left, one
 from bullswarm_core.values import dataclass
 
 NEAR_LIMIT_PCT = 75.0
-"""Soft line of a protecting window (seed: FIVE_HOUR_NEAR_LIMIT_PCT; as a hard gate it let 34 % of a week expire)."""
+"""Soft line of a protecting window (as a hard gate it let 34 % of a week expire)."""
 OVER_LIMIT_PCT = 100.0
-"""A forecast above this is ordered last and stays selectable (seed)."""
+"""A forecast above this is ordered last and stays selectable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ def _clip(minutes: float, left: float | None) -> float:
 def charge(load: Load, rate: Rate | None, *, candidate_minutes: float | None, penalty: float) -> float:
     """Points that the pool's pace loses to its load: measured where a rate is known, else flat per agent in flight.
 
-    Not clipped at a reset: the work is spent whichever window it falls in (reference trap 9).
+    Not clipped at a reset: the work is spent whichever window it falls in.
     """
     if rate is None:
         return load.count * penalty

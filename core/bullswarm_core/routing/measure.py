@@ -1,6 +1,6 @@
 """Every number that one pool is judged by, as its candidate row.
 
-Formulas: seed "Pace and surplus", "Expiring-soon urgency", "The 5-hour window"; reference 1.4 with the readings of D2.
+Formulas: docs/design/routing.md, "Pace and surplus", "Load", "Expiring soon".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bullswarm_core.routing.forecast import NOTHING_READ, WindowForecast, charge
 from bullswarm_core.routing.sparing import LEAD_MINUTES, effective_reserve, sliver_of
 
 DRAINING_FORECAST_PCT = 95.0
-"""A pacing forecast at or above this and past its clock is draining (seed)."""
+"""A pacing forecast at or above this and past its clock is draining."""
 UNMEASURED_URGENT_USED_PCT = 90.0
 """Without a measured rate a pool may be urgent only up to this reading: 5 points of headroom below the draining
 line.
@@ -117,7 +117,7 @@ def left_fraction(left_pct: float | None) -> float:
 
 
 def _pacing_rate(pool: Pool, window: Window | None) -> Rate | None:
-    """Rate of the pacing window, else of the week, and of no other window (reference 1.4)."""
+    """Rate of the pacing window, else of the week, and of no other window."""
     rate = pool.rates.get(window.kind) if window else None
     return rate if rate is not None else pool.rates.get("weekly")
 

@@ -1,4 +1,7 @@
-"""The numbers of one ``pools`` row: a pool's meter, pace, load and state, with no task in mind (reference 1.12)."""
+"""The numbers of one ``pools`` row: a pool's meter, pace, load and state, with no task in mind.
+
+Rule: docs/design/routing.md, "One row of `pools`".
+"""
 
 from __future__ import annotations
 
@@ -220,7 +223,7 @@ def _rate_document(rate: Rate | None) -> dict[str, Any]:
 
 
 def _reset_source(window: Window | None) -> str | None:
-    """``provider`` or ``declared`` for a reset that is known, else None (reference 1.12)."""
+    """``provider`` or ``declared`` for a reset that is known, else None."""
     if window is None or window.resets_at is None or is_unanchored(window):
         return None
     return window.reset_source or "provider"

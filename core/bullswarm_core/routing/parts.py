@@ -1,4 +1,4 @@
-"""Sentences in pieces: plain text and pool ids, so that people read labels and machines ids (reference 1.9, 1.14)."""
+"""Sentences in pieces: plain text and pool ids, so that people read labels and machines ids."""
 
 from __future__ import annotations
 

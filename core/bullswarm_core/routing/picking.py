@@ -53,7 +53,7 @@ def decide(
 
 
 def _forecast_of(pick: Candidate, rows: Sequence[Candidate]) -> dict[str, Any]:
-    """The winning row's forecast, never computed a second time (reference 1.10), and the pools that a gate left out."""
+    """The winning row's forecast, never computed a second time, and the pools that a gate left out."""
     return {
         "inflight": pick.inflight,
         "projectedFiveHourPct": pick.projected_five_hour_pct,

@@ -1,7 +1,7 @@
 """Quarantine: a pool that just failed for a limit or a dead sign-in is left out for a known time, then tried again.
 
-Only the ``classic`` policy remembers and honours it (older seed: "Quarantine on a usage limit", "Quarantine on an upstream
-auth failure").
+Only the ``classic`` policy remembers and honours it
+(docs/design/routing.md, "Quarantine").
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from bullswarm_core.values import dataclass
 QuarantineKind = Literal["quota", "auth"]
 KINDS: tuple[QuarantineKind, ...] = ("quota", "auth")
 UNKNOWN_RESET = timedelta(minutes=30)
-"""How long a usage limit keeps a pool out when neither the notice nor its 5-hour reading tells a reset (older seed)."""
+"""How long a usage limit keeps a pool out when neither the notice nor its 5-hour reading tells a reset."""
 AUTH_REPROBE = timedelta(minutes=10)
-"""How long a sign-in that failed upstream keeps a pool and its group out, whatever is said (older seed)."""
+"""How long a sign-in that failed upstream keeps a pool and its group out, whatever the failure says."""
 _LAST_SECOND = datetime.max.replace(microsecond=0, tzinfo=UTC)
 
 
@@ -59,7 +59,7 @@ def after_auth_failure(pool: str, why: str, *, now: datetime, siblings: Iterable
 
 
 def merged(known: Mapping[str, Quarantine], new: Iterable[Quarantine]) -> dict[str, Quarantine]:
-    """The quarantines by pool after ``new`` ones: a later deadline that stands is never shortened (older seed)."""
+    """The quarantines by pool after ``new`` ones: a later deadline that stands is never shortened."""
     result = dict(known)
     for entry in new:
         standing = result.get(entry.pool)

@@ -1,6 +1,6 @@
 """The reason line of a pick: every number in it stands on the row or the left-out entry of the pool it speaks of.
 
-Wording: reference 1.9. Segments are joined by `` · ``.
+Wording: docs/design/routing.md, "Reason lines". Segments are joined by `` · ``.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ def _quarantined(excluded: Sequence[Exclusion]) -> list[Segment]:
 
 
 def _burst_gated(excluded: Sequence[Exclusion]) -> Segment | None:
-    """The pools that only a spent window left out; a bare name is at its 5-hour limit (seed)."""
+    """The pools that only a spent window left out; a bare name is at its 5-hour limit."""
     items = [
         text(pool(entry.pool)) if entry.kind == "burst" else text(pool(entry.pool), f" at its {entry.kind} limit")
         for entry in excluded

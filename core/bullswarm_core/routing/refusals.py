@@ -1,4 +1,7 @@
-"""Why no pool can take a task: one sentence that names the pools, the numbers and the way out (reference 1.9)."""
+"""Why no pool can take a task: one sentence that names the pools, the numbers and the way out.
+
+Wording: docs/design/routing.md, "When no pool is left".
+"""
 
 from __future__ import annotations
 

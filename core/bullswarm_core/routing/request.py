@@ -62,5 +62,5 @@ class Request:
         return pool_id == self.pin or pool_id in self.use_pools or provider in self.use_providers
 
     def fixes(self, pool_id: str) -> bool:
-        """Whether the caller left no other pool: a pin, or a route that allows only this one (seed: draining pools)."""
+        """Whether the caller left no other pool: a pin, or a route that allows only this one."""
         return pool_id == self.pin or set(self.use_pools) == {pool_id}

@@ -13,7 +13,7 @@ from bullswarm_core.routing.forecast import OVER_LIMIT_PCT, WindowForecast
 from bullswarm_core.values import dataclass
 
 LEAD_MINUTES: dict[WindowKind, float] = {"weekly": 24 * 60.0, "monthly": 72 * 60.0}
-"""How long before its reset a pacing window counts as expiring soon (seed: 24 hours, 3 days)."""
+"""How long before its reset a pacing window counts as expiring soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def effective_reserve(reserve_pct: float, window: WindowKind, minutes_left: floa
 def sliver_of(forecasts: Mapping[WindowKind, WindowForecast], current: Readings) -> Sliver | None:
     """The gating window whose rest falls shortest of the expected task, or None; only measured windows are judged.
 
-    A window without a rate says nothing about how much a task needs, and a declared figure gates nothing (seed).
+    A window without a rate says nothing about how much a task needs, and a declared figure gates nothing.
     """
     short = [
         Sliver(kind, one_decimal(max(0.0, OVER_LIMIT_PCT - item.projected)), need)

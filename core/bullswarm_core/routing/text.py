@@ -7,7 +7,7 @@ MINUTES_PER_DAY = 1440
 
 
 def number(value: float) -> str:
-    """``30`` for 30.0, ``-4.7`` for -4.72: at most one decimal, never ``-0`` (design D2)."""
+    """``30`` for 30.0, ``-4.7`` for -4.72: at most one decimal, never ``-0``."""
     text = f"{value:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
 

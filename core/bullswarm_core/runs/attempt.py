@@ -357,7 +357,7 @@ class LiveAttempt:
         return moved
 
     def _stop_on_limit(self) -> None:
-        """Seed: on a limit notice the attempt is ended at once, even if the CLI would otherwise hang."""
+        """On a limit notice the attempt is ended at once, even if the CLI would otherwise hang."""
         if self._reader is None or self._profile is None:
             return
         said = self._reader.snapshot()

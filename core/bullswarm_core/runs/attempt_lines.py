@@ -10,7 +10,7 @@ from bullswarm_core.judging.answer_json import compact
 from bullswarm_core.runs.quoting import last_lines, marked, path, quoted, short
 from bullswarm_core.runs.state import AttemptState, StepState
 
-# Reference 6.6.
+# A task stays readable with this much of each earlier answer, and its file is named.
 MOST_ANSWER_CHARS = 4_000
 MOST_FILES = 20
 MOST_WHY = 500

@@ -2,7 +2,8 @@
 
 A command is one shell line, run by ``/bin/sh -c`` in the working folder, unconfined, with all that the person may do. What
 it leaves running is ended with it; what a killed kernel left running is ended by the next one, which runs all checks again
-from the first. Rule: reference runs-and-workflows 6.4.
+from the first.
+Rule: docs/design/judging.md, "Evidence".
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How long a worker may be silent, idle or slow before its keeper stops it (seed: "Stall fallback")."""
+"""How long a worker may be silent, idle or slow before its keeper stops it.
+
+Rule: docs/design/runs.md, "Clocks".
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from bullswarm_core.errors import UsageError
 from bullswarm_core.pools import Lane
 from bullswarm_core.workers.keeper_clocks import Clocks
 
-# Seed: a metered pool keeps the one-hour default, and so does the clock of file changes.
+# A long build or test run prints and changes nothing for many minutes; an hour of that is a hang.
 SILENCE_SEC = 3600.0
 NO_PROGRESS_SEC = 3600.0
-# A CLI that has said its last word needs a moment to save its session (bug report B15 suggests 5 s), not more.
+# A CLI that has said its last word needs a moment to save its session, not more.
 TERMINAL_GRACE_SEC = 5.0
 TERM_GRACE_SEC = 2.0
 

@@ -1,7 +1,8 @@
 """From the end of a worker to the record of its attempt: judged, then checked where its step has evidence.
 
 What the worker left behind is looked at once, at its end, and kept while the checks run: a kernel that takes over runs the
-checks again, but does not blame the worker for what came later. Rule: reference runs-and-workflows 6.4, 6.7 and 6.9.
+checks again, but does not blame the worker for what came later.
+Rule: docs/design/runs.md, "Attempts".
 """
 
 from __future__ import annotations

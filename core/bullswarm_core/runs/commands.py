@@ -1,4 +1,4 @@
-"""The commands that texts and documents print for a run, as they are typed: each of them runs as printed (reference 6.10)."""
+"""The commands that texts and documents print for a run, as they are typed: each of them runs as printed."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ def _is_in(path: str, place: str) -> bool:
 def _after_limit(ended: Ended, facts: JudgeInput) -> Judgement:
     """Have the meter read at once and judge by what it tells of the reset; mark the pool if the notice knows one.
 
-    Seed: a pool that can't be read counts as full until its reset, if that reset is named or measured.
+    A pool that can't be read counts as full until its reset, if that reset is named or measured.
     """
     services, pool = ended.services, ended.picked.pool
     services.read_meter(pool)
@@ -364,7 +364,7 @@ def _meta(ended: Ended, stream: StreamFacts, output: str | None) -> dict[str, An
         "tokenSource": "provider-reported" if stream.tokens else "unknown",
         "costUsd": stream.cost_usd,
         "turns": stream.turns,
-        # A refusal before any work is no try of it (seed: refusals at start).
+        # A refusal before any work is no try of it.
         "worked": stream.worked and not _silent(stream),
         "toolCalls": stream.tool_calls,
         "leftoversKilled": exit_.leftovers_killed,

@@ -1,4 +1,4 @@
-"""Which pools are several names for one credential (older and newer seed: ``credentialGroup``)."""
+"""Which pools are several names for one credential (``credentialGroup`` of the connectors)."""
 
 from __future__ import annotations
 

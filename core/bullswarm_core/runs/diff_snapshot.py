@@ -1,5 +1,5 @@
 """The diff of what an attempt left, as it stood when the attempt ended: written once, so that no later edit of somebody else is
-taken for its work (reference 6.8, trap 79).
+taken for its work.
 """
 
 from __future__ import annotations

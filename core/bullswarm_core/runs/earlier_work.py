@@ -1,6 +1,6 @@
 """What a step's task says of other steps: the results that it builds on, and the round before of its loop. Pure.
 
-Steps of ``blindTo`` are left out altogether (reference 6.1): their status is no less telling than their answer.
+Steps of ``blindTo`` are left out altogether: their status is no less telling than their answer.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def earlier_results(state: RunState, step: Step, *, cwd: str) -> list[str]:
 
 
 def previous_round(state: RunState, step: Step) -> list[str]:
-    """Return the block on the round before, from round 2 of the step's loop on (reference 6.6)."""
+    """Return the block on the round before, from round 2 of the step's loop on."""
     if step.loop is None or state.loops[step.loop].round < 2:
         return []
     loop, left = state.loops[step.loop], MOST_CHARS_OF_ANSWERS

@@ -1,4 +1,4 @@
-"""Drives one run to its verdict: the body of the kernel process (design D4).
+"""Drives one run to its verdict: the body of the kernel process (docs/design/processes.md, "The kernel").
 
 A kernel may die at any moment. Everything that matters is in the journal and in the files of the keepers, so that the next
 kernel folds, takes over what is still running, reads out what has ended, and goes on.

@@ -30,7 +30,7 @@ class RunCreated(Payload):
     """A run was asked for. ``program`` is a program.v3 document; ``options`` are the run-wide choices.
 
     ``environment`` holds the names and values that the caller's environment had at launch, but for ``secret_names``, whose
-    values are never stored (design D4). ``idempotency_key`` is the caller's name for this very request. ``workspace`` says
+    values are never stored. ``idempotency_key`` is the caller's name for this very request. ``workspace`` says
     which folder ``cwd`` was then (``runs.workspace``).
     """
 

@@ -1,5 +1,5 @@
-"""What follows a failed attempt: one more try, and where, or nothing. A pure rule (seed "When a pool runs out", reference
-6.7 and judging 4.3).
+"""What follows a failed attempt: one more try, and where, or nothing. A pure rule
+(docs/design/runs.md, "The failure rule").
 
 Nothing waits for a pool: a usage limit goes back to the caller at once. A transient rate limit backs off on the same pool,
 at most twice. Faults of a process are tried again elsewhere, faults of the work on the same pool with the failure attached,

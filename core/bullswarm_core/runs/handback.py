@@ -1,6 +1,6 @@
 """What a workflow hands back to its caller: what did not get done, how far the rest is proven, and the ways on.
 
-Pure readings of the folded journal (reference 6.4, 6.7, 6.13).
+Pure readings of the folded journal.
 """
 
 from __future__ import annotations

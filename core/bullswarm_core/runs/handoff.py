@@ -1,4 +1,4 @@
-"""What a step's task says of its attempt before: the handoff of a retry, a rerun or a restart (reference 6.8). Pure.
+"""What a step's task says of its attempt before: the handoff of a retry, a rerun or a restart. Pure.
 
 All of it comes from the journal and the attempt's files, so that a kernel which took the run over writes the same block.
 """
@@ -20,7 +20,7 @@ from bullswarm_core.wire import iso
 
 _EVIDENCE_LINES = 10
 _MOST_STAT = 30
-# Reference 6.5.
+# As many as the check of an answer keeps.
 _MOST_PROBLEMS = 100
 
 
@@ -78,7 +78,7 @@ def handoff(state: RunState, step: Step, picked: AttemptPicked, prior: Prior, *,
 
 
 def correction(step: Step, prior: Prior, files: AttemptFiles, *, as_file: bool) -> list[str]:
-    """Return the errors of an answer that did not match its schema, and where the corrected one goes (reference 6.5)."""
+    """Return the errors of an answer that did not match its schema, and where the corrected one goes."""
     finished = prior.attempt.finished
     if finished is None or finished.failure_kind != "schema" or step.answer is None:
         return []
@@ -137,7 +137,7 @@ def _duration(attempt: AttemptState) -> str:
 
 
 def _difference(prior: Prior) -> list[str]:
-    """Show the diff as it was when the attempt ended: what others changed since is not in it (reference trap 79)."""
+    """Show the diff as it was when the attempt ended: what others changed since is not in it."""
     if not prior.diff_stat:
         return []
     shown: Sequence[str] = prior.diff_stat[:_MOST_STAT]

@@ -1,4 +1,4 @@
-"""The typed answer of an ended attempt: found where design D6 looks for it, checked, and kept in a file."""
+"""The typed answer of an ended attempt: found in the first source that has one, checked, and kept in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The incumbents of a workspace: the pool that last did such work well there (design D3), from the decision log."""
+"""The incumbents of a workspace: the pool that last did such work well there, from the decision log."""
 
 from __future__ import annotations
 

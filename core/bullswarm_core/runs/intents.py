@@ -34,7 +34,8 @@ from bullswarm_core.runs.state import RunState
 
 MOST_REASON = 500
 MOST_MESSAGE = 4000
-# Another try may end otherwise; the other kinds need a change of the work or of the check (reference 6.12).
+# Another try may end otherwise; the other kinds need a change of the work or of the check
+# (docs/design/runs.md, "Reruns, additions, acceptance").
 RETRYABLE = frozenset(
     {
         "provider", "quota", "throttle", "auth", "process", "unavailable", "interrupted", "runtime", "schema", "stalled",

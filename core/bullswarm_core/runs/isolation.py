@@ -1,6 +1,6 @@
 """A writing step's own worktree in the life of its attempt: made before the start, merged back after the end.
 
-Rule: reference 6.1 and 6.7, traps 75; every other step works in the person's tree.
+Rule: docs/design/runs.md, "Isolation"; every other step works in the person's tree.
 """
 
 from __future__ import annotations

@@ -220,7 +220,7 @@ class Journal:
         ]
 
     def starts_under(self, root: str) -> int:
-        """Return how many worker starts the runs under one root task have made (design D8)."""
+        """Return how many worker starts the runs under one root task have made."""
         (count,) = self._connection.execute(
             "SELECT count(*) FROM events JOIN runs ON runs.id = events.run"
             " WHERE runs.root = ? AND events.type = 'attempt.launched'",

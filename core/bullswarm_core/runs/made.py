@@ -2,7 +2,7 @@
 
 Between two attempts anything may have happened, since a run may be paused, or the step begun anew after days. So only that
 counts which an attempt is on record to have made and which still stands.
-Rule: reference runs-and-workflows 6.3 ("during the step" covers all attempts of it, a resume's too).
+"During the step" covers all attempts of it, a resume's too (docs/design/judging.md, "Deliverables").
 """
 
 from __future__ import annotations

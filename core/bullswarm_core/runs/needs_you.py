@@ -1,6 +1,6 @@
 """What a step that came back needs from the person: why, what was tried, who waits for it, and the ways on. Pure.
 
-Rule: reference runs-and-workflows 6.10. The document is what JSON readers get; the lines are what people read.
+The document is what JSON readers get; the lines are what people read.
 """
 
 from __future__ import annotations

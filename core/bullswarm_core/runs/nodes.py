@@ -1,4 +1,4 @@
-"""How each step, gate and loop of a run stands: pure readings of the folded journal (reference 6.6)."""
+"""How each step, gate and loop of a run stands: pure readings of the folded journal."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def _nothing_left(state: RunState, step_id: str) -> StepUnplaced:
 
 
 def _no_retry(state: RunState, unplaced: StepUnplaced) -> StepUnplaced:
-    """Seed: a retry that finds no free pool keeps its own failure and ends its why with the reasons."""
+    """A retry that finds no free pool keeps its own failure and ends its why with the reasons."""
     failed = state.steps[unplaced.step].counted[-1].finished
     assert failed is not None, "a try follows only an attempt that has ended"
     why = f"{failed.why} · no retry: {unplaced.why}"
@@ -224,7 +224,7 @@ def _no_retry(state: RunState, unplaced: StepUnplaced) -> StepUnplaced:
 
 
 def _sharing_sign_in(services: Services, again: NextTry | None) -> list[str]:
-    """Return the pools that share a sign-in with those that the next try must avoid for it (seed: credentialGroup)."""
+    """Return the pools that share a sign-in with those that the next try must avoid for it."""
     if again is None or not again.avoid_group_of:
         return []
     return names_of_one_credential(services.load_profiles(), again.avoid_group_of)
@@ -254,7 +254,7 @@ def _probed(
 
 
 def second_writer(bookings: Iterable[Booking], task: Task, tree: str) -> Booking | None:
-    """Return the attempt that already writes in the tree in which ``task`` would write (design D6), if one does."""
+    """Return the attempt that already writes in the tree in which ``task`` would write, if one does."""
     if task.lane == "analyze" or task.shared_tree:
         return None
     return next((booking for booking in bookings if booking.tree == tree and booking.lane != "analyze"), None)

@@ -1,4 +1,4 @@
-"""What is wrong with a valid program on this machine, now: found before anything is started (reference 6.1).
+"""What is wrong with a valid program on this machine, now: found before anything is started.
 
 Pure. Only what time does not heal is refused: a pool that is off, lacks the lane, the tier or the model, or is signed out. A
 spent window is no reason, since it comes back by itself; the engine hands such a step back when it gets there.

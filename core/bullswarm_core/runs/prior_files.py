@@ -13,7 +13,7 @@ from bullswarm_core.runs.handoff import Prior
 from bullswarm_core.runs.quoting import short
 from bullswarm_core.runs.state import AttemptState
 
-# Reference 6.8: the last three response events, one line each.
+# The last three response events, one line each.
 _MOST_SAID = 3
 _SAID_CHARS = 300
 # The last of a stream: some hundred events, read in a few hundredths of a second.

@@ -1,6 +1,6 @@
 """One word through a free model before it is trusted with a task: a free endpoint never reads as spent, it only falls silent.
 
-Only a model that the person's rung names is tried, and only for a real dispatch (seed: "Free-model liveness probe"). The answer
+Only a model that the person's rung names is tried, and only for a real dispatch. The answer
 is kept for 15 minutes per pool and model, a bad one too; no other model is ever taken in its place.
 """
 

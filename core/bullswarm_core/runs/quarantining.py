@@ -1,4 +1,4 @@
-"""What a failed attempt leaves behind for the routing policy that remembers: a quarantine of its pool (older seed)."""
+"""What a failed attempt leaves behind for the routing policy that remembers: a quarantine of its pool."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def note_quarantine(
 ) -> None:
     """Record what the end of an attempt on ``pool`` means for later picks, where the policy in force remembers it.
 
-    Of a refused sign-in only the error channel of the provider counts, not what stood in place of a reply (older seed).
+    Of a refused sign-in only the error channel of the provider counts, not what stood in place of a reply.
     """
     if judgement.failure_kind not in ("quota", "auth") or notice is None or not _remembers(services):
         return

@@ -1,4 +1,4 @@
-"""Takes ended runs away: their journal and their files. What was learned from them, the decisions, stays (design D5).
+"""Takes ended runs away: their journal and their files. What was learned from them, the decisions, stays.
 
 Never a run that is not over, and never a worktree from which anything would be lost: what a writer made in one and nobody
 merged would be gone with it.

@@ -1,4 +1,4 @@
-"""The result of a workflow in one line of at most 4,096 bytes: ``bullswarm.workflow.result-summary.v1`` (reference 6.13).
+"""The result of a workflow in one line of at most 4,096 bytes: ``bullswarm.workflow.result-summary.v1``.
 
 A caller that pays for every byte reads this first. What does not fit goes in a fixed order: concerns, then the details of
 steps, then the steps that went well, and last the length of the reason and the goal. The outcome, the ids, the counts and

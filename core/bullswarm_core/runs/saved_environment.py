@@ -1,6 +1,6 @@
 """The environment that a run was asked for in, kept so that a later kernel can go on in the same one.
 
-Names and plain values are stored; the values of secrets never are (design D4). A kernel that starts from another shell takes
+Names and plain values are stored; the values of secrets never are. A kernel that starts from another shell takes
 the secrets from there and refuses to start a worker when one of them is gone.
 """
 

@@ -1,7 +1,6 @@
 """What a kernel has to do next: a pure function from the folded journal and the clock to actions.
 
-A `run` is a program of one step with one attempt: no retry, no back-off and no second pick (seed: "A single bullswarm run
-makes one attempt").
+A `run` is a program of one step with one attempt: no retry, no back-off and no second pick.
 """
 
 from __future__ import annotations

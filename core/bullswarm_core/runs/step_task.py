@@ -9,7 +9,7 @@ from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.task import Task, task_of
 from bullswarm_core.values import replace
 
-# What the reason line says of a pin (reference 1.9).
+# What the reason line says of a pin.
 PINNED_BY_RUN = "--worker-pool"
 PINNED_BY_RESTART = "step restart"
 PINNED_AGAIN = {"same-pool": "the same pool (gate retry)", "back-off": "the same pool (rate-limit back-off)"}
@@ -75,7 +75,7 @@ def _without(task: Task, avoid: Iterable[str]) -> Task | None:
 def _independent(state: RunState, task: Task) -> Task | None:
     """Keep the task from the providers that worked on the steps of ``independentOf``; None when its route allows no other.
 
-    Seed: accounts that one provider serves count as one family.
+    Accounts that one provider serves count as one family.
     """
     worked = [
         attempt.picked.provider

@@ -1,7 +1,7 @@
 """The whole task of a workflow step's next attempt: the author's prompt, what the run knows, and the rules of the work. Pure.
 
 Nothing of the caller's conversation is in it, not even the goal of the run: the author of a program writes into a prompt what
-its worker needs (reference 6.1).
+its worker needs.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def takes_sections(step: Step) -> bool:
 
 
 def box_paragraph(box: TimeBox, *, sections: bool) -> str:
-    """Say how long the work should take and how it ends (reference 6.9)."""
+    """Say how long the work should take and how it ends."""
     start = f"{parse_iso(box.start_clock):%Y-%m-%d %H:%M} UTC"
     said = (
         f"Time box: {box.minutes} minutes from {start} (`date -u` tells the time). It is a guide, and nothing stops you at its"

@@ -54,7 +54,7 @@ def task_text(
 def answer_rules(schema: Mapping[str, Any], *, draft: str | None) -> str:
     """Say what a typed answer is and how it is given: in the file ``draft`` where the worker may write, else as its reply.
 
-    Workers were seen to echo the schema, and to put prose around the value (reference traps 73).
+    Workers were seen to echo the schema, and to put prose around the value.
     """
     reply = "one JSON value in one code fence, and nothing else"
     if draft is None:

@@ -1,4 +1,7 @@
-"""How long a step should take before its worker wraps up: a guide told in the task, which stops nothing (reference 6.9)."""
+"""How long a step should take before its worker wraps up: a guide told in the task, which stops nothing.
+
+Rule: docs/design/runs.md, "Time boxes".
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from bullswarm_core.wire import iso
 
 BoxSource = Literal["pair", "kind", "fallback", "program"]
 
-# Reference 6.9: what is usual, with room for half as much again.
+# What is usual, with room for half as much again.
 _ROOM = 1.5
 _LEAST_SAMPLES = 5
 _FALLBACK_MINUTES = 20

@@ -1,7 +1,8 @@
 """What a watcher of a run is told: the journal's events as notices, each with the sequence number of its event. Pure.
 
 A notice follows from the events up to its own alone. That is what makes cursors exact: however a journal is cut, every
-notice is told once, and always in the same words. Rule: reference runs-and-workflows 6.10 and 6.11.
+notice is told once, and always in the same words.
+Rule: docs/design/runs.md, "Signs of life".
 """
 
 from __future__ import annotations

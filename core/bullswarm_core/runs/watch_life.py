@@ -1,6 +1,6 @@
 """Signs of life of running attempts: when one has fallen quiet, and when it looks stale. Pure.
 
-Rule: reference runs-and-workflows 6.11. Each sign has the moment from which it holds, so that a watcher that comes back
+Rule: docs/design/runs.md, "Signs of life". Each sign has the moment from which it holds, so that a watcher that comes back
 knows whether the one before it has told it already.
 """
 
@@ -14,7 +14,7 @@ from bullswarm_core.runs.needs_you import minutes_and_seconds
 from bullswarm_core.runs.watch import Notice
 from bullswarm_core.values import dataclass
 
-# Reference 6.11: the numbers of the stale score.
+# The numbers of the stale score.
 STALE_SCORE = 2
 QUIET = timedelta(minutes=10)
 NO_CHANGE = timedelta(minutes=20)

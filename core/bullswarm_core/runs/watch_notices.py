@@ -1,4 +1,4 @@
-"""The words for each event of a run: one small function per type, in the forms of reference 6.10 and 6.11. Pure."""
+"""The words for each event of a run: one small function per type. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of a workflow: the document ``bullswarm.workflow.result.v1``, the same for every caller (reference 6.13)."""
+"""The result of a workflow: the document ``bullswarm.workflow.result.v1``, the same for every caller."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _MOST_NAMED = 5
 
 
 def isolation_issues(program: Program, cwd: str, *, home: Path, environ: Mapping[str, str]) -> list[str]:
-    """Return why the steps of ``program`` can't work in worktrees of their own; nothing when they can (reference 6.1)."""
+    """Return why the steps of ``program`` can't work in worktrees of their own; nothing when they can."""
     writers = [step for step in program.steps if step.lane != "analyze"]
     files = {step.id: tuple(files_of(step)) for step in writers}
     declared = sorted({name for names in files.values() for name in names})

@@ -1,6 +1,6 @@
 """Rules that a person or a simpler tool would pick by, to compare the policies with; each sees the eligible pools only.
 
-Eligibility (a spent window, the lanes) is the seed's for everyone: a rival only orders.
+Eligibility (a spent window, the lanes) is the same for everyone: a rival only orders.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def least_loaded(rows: Sequence[Candidate], memory: Memory) -> Candidate:
 
 
 def bare_surplus(rows: Sequence[Candidate], memory: Memory) -> Candidate:
-    """Take the pool furthest behind its own pace (elapsed less used), with none of the seed's other checks."""
+    """Take the pool furthest behind its own pace (elapsed less used), with none of the other checks of ``pace``."""
     return min(rows, key=lambda row: (-(row.pace or 0.0), memory.place(row.pool)))
 
 

@@ -1,6 +1,6 @@
 """A ``.env`` in the folder of work, and the CLIs that take their own settings out of it.
 
-Such a CLI would be billed by a key of the project's (bug report B72), or send the person's key where the project says.
+Such a CLI would be billed by a key of the project's, or send the person's key where the project says.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The environment of a worker: what the caller's own session left in it goes, all else passes.
 
-One pure function from environment to environment (design D9).
+One pure function from environment to environment (docs/design/confinement.md, "Environment").
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ GIT_LOCATORS = frozenset({
 
 
 def is_session_variable(name: str) -> bool:
-    """Tell whether ``name`` belongs to the caller's own session and must not reach a child (design D9)."""
+    """Tell whether ``name`` belongs to the caller's own session and must not reach a child."""
     return name in _SESSION_VARIABLES or name.startswith(_SESSION_PREFIXES)
 
 
@@ -59,7 +59,7 @@ def child_environment(
 ) -> dict[str, str]:
     """Make a worker's complete environment from the caller's.
 
-    ``remove`` are the API keys of a subscription (design D9), ``add`` what the connector and the account set, which
+    ``remove`` are the API keys of a subscription, ``add`` what the connector and the account set, which
     wins. The worker's own caller is the pool that runs it. Raises UsageError when the recursion depth can't be read.
     """
     unwanted = frozenset(remove)

@@ -1,6 +1,6 @@
 """What is known about an attempt once it has ended: how the process ended and what its stream said.
 
-These are the only inputs of the judge (design D6). Nothing here is an opinion.
+These are the only inputs of the judge. Nothing here is an opinion.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class StreamFacts:
     """Everything that one attempt's event stream said.
 
     ``terminal`` is True when the CLI's last-word event arrived, ``terminal_error`` when that event reports a failure.
-    ``channel`` is the provider's error channel (reference judging 4.1), the only text in which limit and sign-in
+    ``channel`` is the provider's error channel, the only text in which limit and sign-in
     phrases are read. ``answered_after_tools`` is False when the stream ends in a tool call. ``worked`` is False when
     the provider reports a turn that produced nothing.
 

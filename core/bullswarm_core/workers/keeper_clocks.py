@@ -68,7 +68,7 @@ def due(clocks: Clocks, progress: Progress, now: float) -> EndReason | None:
     """Return the reason for which the worker must be stopped now, or None.
 
     The caller's time limit comes first. After the terminal event only the grace counts: the work is done. The silence
-    clock bounds the start-up too (design D9), so it runs from the start until the first byte.
+    clock bounds the start-up too, so it runs from the start until the first byte.
     """
     if clocks.wall_sec and now >= clocks.wall_sec:
         return "wall"
@@ -93,7 +93,7 @@ class AwakeClock:
     """Counts the seconds in which the keeper was awake to see something.
 
     ``monotonic`` readings exclude sleep on Linux (CLOCK_MONOTONIC) and macOS; a longer gap between two ticks than
-    LONGEST_TICK_SEC (bug report B27) counts as one such tick.
+    LONGEST_TICK_SEC counts as one such tick.
     """
 
     last: float

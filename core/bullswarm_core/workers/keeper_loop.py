@@ -24,7 +24,7 @@ from bullswarm_core.workers.keeper_watch import TreeWatch
 TICK_SEC = 0.25
 # While something is ending, a quarter of a second would be felt by whoever waits.
 ENDING_TICK_SEC = 0.05
-# A daemonised grandchild may hold the pipe for ever (python-stack E): after the worker's end it gets this long.
+# A daemonised grandchild may hold the pipe for ever: after the worker's end it gets this long.
 DRAIN_SEC = 2.0
 # What a worker leaves behind without holding its pipes may take this long to end by itself, and as long after TERM.
 LEFTOVER_SEC = 0.5

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # What a probe or git may say; more is cut, never held.
 OUTPUT_LIMIT = 4 * 1024 * 1024
-# After the child's own end a grandchild may still hold its pipe (python-stack E).
+# After the child's own end a grandchild may still hold its pipe.
 DRAIN_SEC = 0.5
 KILL_SEC = 5.0
 MARKER = "BULLSWARM_ATTEMPT"

@@ -11,7 +11,7 @@ from bullswarm_core.workers.stream_table import StderrRetry, StreamTable
 from bullswarm_core.workers.stream_values import status_in_text
 from bullswarm_core.workers.stream_values import text as as_text
 
-# Reference judging 4.1: what of stderr belongs to the error channel.
+# What of stderr belongs to the error channel.
 _TAIL_BYTES = 4_000
 _KEPT = 32
 _WAIT = re.compile(r"\s*(?P<number>\d{1,12}(?:\.\d+)?)(?P<unit>ms|s)\b")

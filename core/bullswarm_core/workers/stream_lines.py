@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Two to three times the largest events that CLIs were seen to print; asyncio's own 64 KiB limit broke readers on an
-# ordinary 70 kB line (facts/bug-reports B31), so the splitter is ours and the cap is far away.
+# ordinary 70 kB line, so the splitter is ours and the cap is far away.
 LINE_CAP_BYTES = 16 << 20
 
 

@@ -14,7 +14,7 @@ from bullswarm_core.workers.stream_keep import MAX_ANSWER_CHARS, CappedText, Fir
 from bullswarm_core.workers.stream_rules import Rule
 from bullswarm_core.workers.stream_table import StreamTable
 
-# Reference judging 4.1: texts are compared by their first 60 characters, white space collapsed.
+# Texts are compared by their first 60 characters, white space collapsed.
 OPENING_CHARS = 60
 _KEPT = 64
 _KEPT_ERRORS = 32
@@ -33,7 +33,7 @@ _COUNTERS = ("input", "cacheRead", "cacheWrite", "output", "reasoning")
 
 
 def opening(text: str) -> str:
-    """Return the first 60 characters of a text with white space collapsed (reference judging 4.1)."""
+    """Return the first 60 characters of a text with white space collapsed."""
     return " ".join(text[: OPENING_CHARS * 8].split())[:OPENING_CHARS]
 
 

@@ -1,7 +1,7 @@
 """The one reader of every worker's output: bytes in any chunks go in, what the stream said comes out.
 
 It never stops and never raises on what a worker printed: broken, huge, cut and repeated lines are counted. Memory is
-flat. The words of the tables are explained in ``stream_table``. Rule: reference providers 2.2, design D6.
+flat. The words of the tables are explained in ``stream_table``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bullswarm_core.workers.stream_values import text as as_text
 # One step of work: small enough that the lines of a step are no memory worth speaking of.
 _STEP_BYTES = 256 << 10
 _KEPT_IDS = 1_024
-# Reference judging 4.1: the tail of plain output that may be a provider's notice.
+# The tail of plain output that may be a provider's notice.
 PLAIN_TAIL_CHARS = 4_000
 # The line before is kept to recognise its repetition; a larger one is not worth its memory.
 _KEPT_LINE_BYTES = 1 << 20

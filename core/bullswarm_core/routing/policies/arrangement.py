@@ -36,7 +36,7 @@ class Arrangement:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How the eligible pools are ordered, and the few rules of eligibility that the older and the newer seed differ in.
+    """How the eligible pools are ordered, and the few rules of eligibility that policies differ in.
 
     ``summary`` says in one line, for people, which pool comes first.
     ``remembers`` what happened before: it leaves a quarantined pool out and may prefer an incumbent. ``steps_drain``

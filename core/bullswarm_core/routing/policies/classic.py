@@ -1,8 +1,8 @@
-"""The ``classic`` policy: the older seed's rules, in which a pool that already does the work tends to keep it.
+"""The ``classic`` policy: an older set of rules, in which a pool that already does the work tends to keep it.
 
 From the strongest: the 90 % gates, 5-hour headroom, the person's reserve, expiring-soon urgency, the assignment of the
 tier, incumbency, and the time-adjusted surplus less the load. Quarantine and "the caller wins only when nothing else is
-eligible" are eligibility, which the policy switches on here and routing applies (design D3).
+eligible" are eligibility, which the policy switches on here and routing applies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bullswarm_core.routing.request import Request
 
 
 def arrange(rows: Sequence[Candidate], request: Request, context: RoutingContext) -> Arrangement:
-    """Order the eligible ``rows``, at least one, and pick by the older seed; the rows carry its own numbers.
+    """Order the eligible ``rows``, at least one, and pick by the older rules; the rows carry their own numbers.
 
     A gated row stands behind all others and is picked only when every row is gated: then the least loaded one.
     """

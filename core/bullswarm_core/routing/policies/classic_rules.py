@@ -11,12 +11,11 @@ from bullswarm_core.routing.measure import DRAINING_FORECAST_PCT, left_fraction
 from bullswarm_core.values import dataclass
 
 INCUMBENCY_MARGIN = 10.0
-"""Surplus points by which a challenger must beat the incumbent, so that two pools of similar pace don't flap (seed)."""
+"""Surplus points by which a challenger must beat the incumbent, so that two pools of similar pace don't flap."""
 BURST_BLOCK_PCT = 90.0
-"""At or above this, read or forecast, a protecting window leaves its pool out, whatever its clock says (seed)."""
+"""At or above this, read or forecast, a protecting window leaves its pool out, whatever its clock says."""
 PACING_BLOCK_PCT = DRAINING_FORECAST_PCT
-"""At or above this forecast of its pacing window an expiring pool ranks last; the seed names the line and no number for it,
-so that it is the one of the other policy.
+"""At or above this forecast of its pacing window an expiring pool ranks last; the line is the one of ``pace``.
 """
 
 Why = Literal["least loaded", "urgent", "assigned", "incumbent", "cheaper", "quieter", "most behind", "last"]
@@ -34,7 +33,7 @@ class Choice:
 
 
 def weigh(row: Candidate, *, penalty: float) -> Candidate:
-    """The row with the older seed's numbers: the floor under its load, its gates and its urgency.
+    """The row with the numbers of this policy: the floor under its load, its gates and its urgency.
 
     The load costs what the work in flight and this task are expected to spend, and at least ``penalty`` points for each
     agent in flight; ``estimate_source`` is ``penalty`` where that floor set it. A near-limit row is one whose forecast is
@@ -58,7 +57,7 @@ def weigh(row: Candidate, *, penalty: float) -> Candidate:
 def protecting_forecast(row: Candidate) -> float:
     """The higher forecast of the two protecting windows, in percent; 0 where neither was read.
 
-    Without a measured rate it is the reading itself: nobody is charged a number that nobody produced (seed).
+    Without a measured rate it is the reading itself: nobody is charged a number that nobody produced.
     """
     return max(row.forecast_five_hour_pct or 0.0, row.forecast_daily_pct or 0.0)
 

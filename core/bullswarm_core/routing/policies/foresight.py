@@ -1,13 +1,13 @@
 """The ``foresight`` policy: place each task where the least is expected to be lost, at a wall or by expiry.
 
-Eligibility, pins, the last resort, reserves, free models and assignments are the seed's, as in ``pace``. Where ``pace``
+Eligibility, pins, the last resort, reserves, free models and assignments count as in ``pace``. Where ``pace``
 then goes by lines (near the limit, forecast over it, expiring within a day), this weighs in minutes of work:
 
     score = W x task x need / (1 + need)  -  loss
 
 ``task`` is how long such tasks usually take, on whichever pool. ``need`` is the pace at which the pacing window must be
 spent from now on to be used up at its reset, 1 for an even one: 1 + effective surplus / share of the window left, the
-seed's urgency at any time and not in the last day alone. ``loss`` is what the task puts at risk at the likeliest wall:
+urgency of ``pace`` at any time and not in the last day alone. ``loss`` is what the task puts at risk at the likeliest wall:
 see :mod:`foresight_chances`.
 """
 
@@ -111,7 +111,7 @@ def _worst_wall(row: Candidate, minutes: float, context: RoutingContext) -> tupl
 def _windows(row: Candidate, minutes: float, penalty: float) -> Iterator[tuple[WindowKind, float, float, float | None]]:
     """Each window with a reading: its use, its percent per worker-minute, and the minutes to its reset if known.
 
-    One without a measured rate is charged the flat penalty for each attempt, as the seed charges the pace, and so is one
+    One without a measured rate is charged the flat penalty for each attempt, as ``pace`` charges it, and so is one
     whose bootstrap rate is higher: that counts as work all that was used since the window opened, by the person and before
     the first reading too (in a simulated month seventy times the truth, and a pool that is never picked is never measured
     anew). No window fills faster than the 5 hours, which hold no more than it.
@@ -123,7 +123,7 @@ def _windows(row: Candidate, minutes: float, penalty: float) -> Iterator[tuple[W
     day = None if kind == "daily" else row.daily_used_pct
     if day is not None and (rate := min(row.daily_rate_per_minute or flat, fastest)) > 0:
         yield "daily", day, rate, _left(row.daily_elapsed_pct, _DAY)
-    if kind is None or row.pacing_used_pct is None or row.pacing_source == "declared":  # that gates nothing (seed)
+    if kind is None or row.pacing_used_pct is None or row.pacing_source == "declared":  # that gates nothing
         return
     if row.estimate_source == "bootstrap":
         fastest = min(fastest, flat)

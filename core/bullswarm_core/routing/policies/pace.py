@@ -1,4 +1,4 @@
-"""The ``pace`` policy: spend first what would expire unspent (seed: "The order decisions are made", checks 2 to 6)."""
+"""The ``pace`` policy: spend first what would expire unspent (docs/design/routing.md, "The order of checks")."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ def score(row: Candidate) -> float:
 
 
 def _preference(row: Candidate) -> tuple[Group, float, float, bool, str]:
-    """Order rows; of two that are equal in all else, one whose numbers are old comes last (bug report B59)."""
+    """Order rows; of two that are equal in all else, one whose numbers are old comes last."""
     return (_group(row), -score(row), _used_without_pace(row), row.pacing_source == "stale", row.pool)
 
 
 def _used_without_pace(row: Candidate) -> float:
-    """Breaks a tie between readings whose resets are unknown, so that more headroom comes first (bug report B67)."""
+    """Breaks a tie between readings whose resets are unknown, so that more headroom comes first."""
     return row.pacing_used_pct if row.pace is None and row.pacing_used_pct is not None else 0.0
 
 
