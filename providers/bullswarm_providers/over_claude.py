@@ -1,7 +1,7 @@
 """Plans of other vendors that are used by Claude Code: a folder of settings of its own names their address and key.
 
 The vendors document this as `env` in settings.json. The address is handed over on the command line once more, which
-stands above a project's settings: no project can have the key sent anywhere else (design D10).
+outranks a project's settings: no project can have the key sent anywhere else.
 """
 
 from __future__ import annotations

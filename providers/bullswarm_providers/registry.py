@@ -26,7 +26,7 @@ NO_PACKAGED = "BULLSWARM_NO_PACKAGED_PROVIDERS"
 PACKAGED = ("claude_code", "codex", "grok", "command_code", "opencode", "echo")
 # Off until the person turns one on: whoever doesn't use them pays no time for them, not even to read their connectors.
 OPTIONAL = ("gemini", "copilot", "qwen", "kimi", "glm")
-# Its default account is always a pool, so that a person sees why it can't be used (D16).
+# Its default account is always a pool, so that a person sees why it can't be used.
 _ALWAYS_THERE = frozenset({"claude-code"})
 _SUFFIX = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # One word of visible ASCII: anything else would end up in an error of the HTTP library together with the token.
 _TOKEN = re.compile(r"[!-~]{1,16384}", re.ASCII)
 EXPIRY_SKEW = timedelta(seconds=60)
-"""A token that ends within a minute isn't sent any more: its answer would be a refusal (reference providers 2.4)."""
+"""A token that ends within a minute isn't sent any more: its answer would be a refusal."""
 
 
 def usable_token(value: Any) -> str | None:
@@ -56,7 +56,7 @@ def is_over(ends_at: datetime | None, now: datetime) -> bool:
 
 
 def no_sign_in(display_name: str, hint: str) -> MeterError:
-    """Say that there is no usable sign-in to read usage with; we never refresh one (design D10)."""
+    """Say that there is no usable sign-in to read usage with; we never refresh one."""
     return MeterError(f"{display_name} has no usable sign-in to read its usage with", kind="sign-in", hint=hint)
 
 

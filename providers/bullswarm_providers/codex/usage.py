@@ -1,7 +1,7 @@
 """What an account of Codex has used, in the three shapes that tell it: app-server, HTTP and rollout. All of it is pure.
 
 Each states percent USED. A window is classified by its length and never by its slot: a weekly one may be the primary, and
-so may one of 30 days (facts quota-endpoints 2.1). ``codex`` is the account's limit, any other id is that of one model.
+so may one of 30 days. ``codex`` is the account's limit, any other id is that of one model.
 """
 
 from __future__ import annotations

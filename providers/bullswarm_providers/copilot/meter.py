@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bullswarm_core.quota.observing import MeterContext
 
 NAME = "GitHub Copilot"
-# What the endpoint wants to hear of an editor (facts quota-endpoints 2.1).
+# What the endpoint wants to hear of an editor.
 _HEADERS = {
     "Accept": "application/json",
     "Editor-Version": "vscode/1.107.0",

@@ -62,7 +62,7 @@ def observation(answer: Any, *, now: datetime, plan: str | None = None) -> Obser
 
 
 def _bucket(bucket: dict[str, Any], now: datetime) -> Window | None:
-    """A bucket without a reset is a placeholder that says 100 % for every model (facts quota-endpoints 2.1)."""
+    """A bucket without a reset is a placeholder that says 100 % for every model."""
     left, resets_at = number(bucket.get("remainingFraction")), moment(bucket.get("resetTime"))
     if left is None or left > 1 or resets_at is None or resets_at <= now:
         return None

@@ -95,7 +95,7 @@ def _overage(config: dict[str, Any]) -> bool | None:
 def _use_that_is_left_out(context: MeterContext) -> tuple[float | None, str | None]:
     """Give the use that a left-out percentage stands for, and the tier.
 
-    It is nothing used, except on the heavy tier, where the vendor never tells it (facts quota-endpoints 2.1). Where the
+    It is nothing used, except on the heavy tier, where the vendor never tells it. Where the
     tier can't be asked for it stays unknown.
     """
     try:

@@ -1,6 +1,6 @@
 """The windows of Kimi's coding plan: a week, and shorter ones that say how long they are.
 
-The numbers come as text, and are points of 100 rather than requests (facts quota-endpoints 2.1).
+The numbers come as text, and are points of 100 rather than requests.
 """
 
 from __future__ import annotations
