@@ -58,7 +58,7 @@ class Asked:
         return choose(self.view, self.task, bookings, caller_pool=self.origin.caller_pool, expected=expected)
 
     def conflict(self) -> Conflict | None:
-        """Return who already writes where this task would write: the kernel would refuse it (design D6)."""
+        """Return who already writes where this task would write: the kernel would refuse it."""
         if self.connection is None:
             return None
         tree = tree_of(self.task.cwd)

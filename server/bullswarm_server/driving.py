@@ -1,4 +1,4 @@
-"""Carries a wish out on a workflow and sees to it that a kernel does what it comes to (design D4)."""
+"""Carries a wish out on a workflow and sees to it that a kernel does what it comes to."""
 
 from __future__ import annotations
 

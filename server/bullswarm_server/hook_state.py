@@ -1,4 +1,4 @@
-"""Writes ``cache/hook-state.json``: what hooks and the status line may know without opening the database (design D12).
+"""Writes ``cache/hook-state.json``: what hooks and the status line may know without opening the database.
 
 Beside it and from the same look goes ``cache/mod-state.json``, which the Claude Mod draws (``bullswarm_server.mod_state``).
 

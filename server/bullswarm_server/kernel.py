@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     if len(words) != 1:
         _say("usage: python -m bullswarm_server.kernel RUN")
         return 2
-    # A terminal that closes or a Ctrl-C there must not reach the work (design D4); a stop is an event of the journal.
+    # A terminal that closes or a Ctrl-C there must not reach the work; a stop is an event of the journal.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -1,4 +1,4 @@
-"""``cache/mod-state.json``: what the Claude Mod draws, in one file that every change replaces (reference 8.3).
+"""``cache/mod-state.json``: what the Claude Mod draws, in one file that every change replaces.
 
 It is written beside ``hook-state.json``, by the same processes and from the same look (``bullswarm_server.hook_state``): the
 pools with every window, the runs that are not over with their steps, and the newest verdicts. Pools are named by label for

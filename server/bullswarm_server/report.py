@@ -1,7 +1,7 @@
 """`report.html` of a workflow: one page that needs nothing else, with what ran where and when and what came of it.
 
 It has no script and asks for nothing outside of itself; its policy forbids both. All that a worker, a check or a person wrote
-stands in it as text (design D11).
+is text in it.
 """
 
 from __future__ import annotations

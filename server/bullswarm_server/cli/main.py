@@ -241,7 +241,7 @@ def _call(module: str, arguments: list[str], *, environ: Mapping[str, str], out:
 
 
 def _spelled_out(words: list[str]) -> list[str]:
-    """Turn the older `workflow runs …` into `runs …` (design D17)."""
+    """Turn the older `workflow runs …` into `runs …`."""
     if words[:2] == ["workflow", "runs"]:
         rest = words[2:]
         return ["runs", *(rest if rest and not rest[0].startswith("-") else ["list", *rest])]

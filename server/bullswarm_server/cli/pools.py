@@ -115,7 +115,7 @@ def look(options: Options, context: CommandContext) -> Look:
 
 
 def shown_lines(rows: Sequence[PoolOverview], context: CommandContext, *, notes: bool = True) -> list[str]:
-    """Return a table with bars for a terminal, and for everything else the lines of the reference.
+    """Return a table with bars for a terminal, and for everything else one line a pool.
 
     ``notes`` are the commands that would open a pool; whole, to be copied, they may be longer than a line.
     """

@@ -79,7 +79,7 @@ def follow(
 
 
 def show(context: CommandContext, state: RunState, *, as_json: bool) -> int:
-    """Print a run's verdict, or how far it is; return the exit code, 2 for work that goes on (reference: `wait`).
+    """Print a run's verdict, or how far it is; return the exit code, 2 for work that goes on.
 
     A workflow that waits for somebody is not done: exit code 1.
     """

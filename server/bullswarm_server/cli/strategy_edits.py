@@ -76,7 +76,7 @@ def set_model(state: Document, pool: str, model: str, tiers: Iterable[str]) -> N
     else:
         disabled = section(state, "strategy").get("disabledModels")
         if not isinstance(disabled, dict):
-            # A plain list, the reference program's, speaks of every pool: `excludedModels` says the same.
+            # A plain list, an older program's, speaks of every pool: `excludedModels` says the same.
             exclude_models(state, disabled or [])
             state["strategy"]["disabledModels"] = disabled = {}
         names = disabled.get(pool) or []

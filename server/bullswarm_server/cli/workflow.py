@@ -1,6 +1,6 @@
 """`bullswarm workflow`: a program of dependent steps towards a goal, started, followed and steered.
 
-`goal` and `plan` are its own; everything else is what `bullswarm runs` takes, too (design D17).
+`goal` and `plan` are its own; everything else is what `bullswarm runs` takes, too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`bullswarm workflow watch`: follows a run, one line per event, or drawn in place on a terminal; it never touches the work.
 
-A kernel that is gone is started again (design D4). Exit codes: 0 while the run goes on or when it was delivered, 1 when it
+A kernel that is gone is started again. Exit codes: 0 while the run goes on or when it was delivered, 1 when it
 was not delivered or its kernel is dead for good, 2 when the call was wrong.
 """
 

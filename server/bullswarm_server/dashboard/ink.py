@@ -55,7 +55,7 @@ def bare(line: str) -> str:
 
 
 def wants_ascii(environ: Mapping[str, str]) -> bool:
-    """Tell whether only ASCII may be drawn (reference 7.5): asked for, or a terminal that has little else."""
+    """Tell whether only ASCII may be drawn: asked for, or a terminal that has little else."""
     if environ.get("BULLSWARM_UNICODE"):
         return False
     if environ.get("BULLSWARM_ASCII") or environ.get("TERM") in _NO_UNICODE_TERMS:

@@ -1,4 +1,4 @@
-"""The ways on from a workflow, each a name and the command that does what the name says (reference 6.10, 6.11)."""
+"""The ways on from a workflow, each a name and the command that does what the name says."""
 
 from __future__ import annotations
 

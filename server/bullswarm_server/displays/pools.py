@@ -1,4 +1,4 @@
-"""The lines of ``bullswarm pools`` (seed: "How the decision shows its work"; reference 1.12)."""
+"""The lines of ``bullswarm pools`` (docs/design/routing.md, "One row of `pools`")."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _provenance(item: PoolOverview) -> list[str]:
         columns += ["unstable"] if window.unstable else []
     columns += [f"reserve={number(item.row.reserve_pct)}%"] if item.row.reserve_pct else []
     columns += ["overage=on"] if pool.overage else []
-    # A key is paid by the token: the person must see it beside the pool that would spend it (design D9).
+    # A key is paid by the token: the person must see it next to the pool that would spend it.
     columns += ["billing=api-key"] if pool.billing == "api-key" else []
     return columns
 

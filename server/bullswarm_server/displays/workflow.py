@@ -1,4 +1,4 @@
-"""A workflow for people: how each step, gate and loop stands, why, and the commands that go on from here (reference 6.11)."""
+"""A workflow for people: how each step, gate and loop stands, why, and the commands that go on from here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A watched run in lines: where a watch begins, what happens, and how the run ended (reference 6.10 and 6.11)."""
+"""A watched run in lines: where a watch begins, what happens, and how the run ended."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def asking(call: Call, given: TaskArguments, *, cwd: str, prompt: str | None, wr
 
 
 def refuse_second_writer(asked: Asked) -> None:
-    """Refuse early, with nothing created, what the kernel would refuse for good inside its transaction (design D6)."""
+    """Refuse early, with nothing created, what the kernel would refuse for good inside its transaction."""
     conflict = asked.conflict()
     if conflict is not None:
         booking, run = conflict.booking, conflict.run
@@ -61,7 +61,7 @@ def refuse_second_writer(asked: Asked) -> None:
 
 
 def working_folder(name: str | None, environ: Mapping[str, str]) -> str:
-    """Return the real path of the folder to work in; never guessed (bug report B12).
+    """Return the real path of the folder to work in; never guessed.
 
     Raises UsageError for one that is missing, relative, no folder, the root of the file system, or the person's home.
     """

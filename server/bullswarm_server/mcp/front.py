@@ -1,7 +1,7 @@
 """The fast handshake: answers from a catalogue at once, while the SDK, about a second's import, loads behind it.
 
 A client drops a server that is slow to introduce itself from the first turn (Codex after about 1 s, Claude Code in print
-mode after 2: bug report B08). So this module answers the introduction and the lists, in either protocol era, from
+mode after 2). So this module answers the introduction and the lists, in either protocol era, from
 `catalogue.json`, which a test holds equal to what the SDK server says; it keeps every other message until the SDK is there,
 and is then only a pipe. Standard library alone; nothing but JSON-RPC ever reaches the client.
 """
@@ -266,7 +266,7 @@ def _read(wire_in: int, front: Front, wire: Wire, ended: threading.Event, parent
 
 
 def _claim_standard_streams() -> tuple[int, int]:
-    """Keep the client's two streams to ourselves: whatever prints from here on prints to standard error (B07)."""
+    """Keep the client's two streams to ourselves: whatever prints from here on prints to standard error."""
     wire_in, wire_out = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)

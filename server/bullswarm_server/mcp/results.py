@@ -1,7 +1,7 @@
 """What a tool answers: a text and a document that each say everything, and both together no more than 8 KB.
 
 Clients show the model one of the two (Claude Code and Codex the document alone, clients of older protocols the text
-alone), and cut or replace what is long (bug reports B10, B11), so that the answer is small before it leaves.
+alone), and cut or replace what is long, so that the answer is small before it leaves.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Call:
         return services_for(self.home, self.machine.environ, write_cache=write_cache)
 
     def caller(self, profiles: tuple[PoolProfile, ...] = ()) -> Caller:
-        """Work out who calls, from BULLSWARM_CALLER, the client's name, or the environment (design D8)."""
+        """Work out who calls, from BULLSWARM_CALLER, the client's name, or the environment."""
         return find_caller(self.machine.environ, client_name=self.client.name, profiles=profiles)
 
     def state_of(self, name: str) -> RunState:

@@ -1,9 +1,9 @@
-"""How long a call may wait: longer than a client's patience, and its answer is thrown away (design D7).
+"""How long a call may wait: longer than a client's patience, and its answer is thrown away.
 
 Measured on the real clients: OpenCode ends a call after 60 s, each progress notification starts those anew; Codex after
 300 s, whatever the progress; Claude Code after about 28 h, or MCP_TOOL_TIMEOUT, which it hands to its servers, and after
 30 min without progress; Grok after 6000 s; Command Code after 80 s, or MCP_TOOL_TIMEOUT. An unknown client gets 45 s, which
-every known one outlasts (bug reports B01, B02).
+every known one outlasts (docs/design/surfaces.md, "Waits").
 """
 
 from __future__ import annotations
