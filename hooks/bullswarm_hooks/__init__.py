@@ -1,1 +1,4 @@
-"""What the calling agents run at their own events: tiny, standard library only, silent whenever in doubt (design D12)."""
+"""What the calling agents run at their own events: tiny, standard library only, silent whenever in doubt.
+
+Rule: docs/design/surfaces.md, "Hooks".
+"""

@@ -1,4 +1,4 @@
-"""The documents that the agents understand, per event; what an event can't carry is not said (bug reports B85, B86)."""
+"""The documents that the agents understand, per event; what an event can't carry is not said."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A command hook can only deny a tool or change its input, so the output comes back as the reason of a denial that says so.
 Before a worker has started, every obstacle means: the agent's own subagent does it. Afterwards never, since two agents
-would then do the same work in one tree (bug report B84).
+would then do the same work in one tree.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST_ANSWER = 12_000
 _LONGEST_WHY = 300
 _SHOWN_FILES = 20
 
-# Subagent types that any capable agent can stand in for, and the nature of their work (reference 8.3).
+# Subagent types that any capable agent can stand in for, and the nature of their work.
 _LANES = {
     "": "build", "general-purpose": "build", "claude": "build", "general": "build", "default": "build", "worker": "build",
     "Explore": "analyze", "Plan": "analyze", "explore": "analyze", "explorer": "analyze",
@@ -124,7 +124,7 @@ def still_running(created: dict[str, Any], last: dict[str, Any]) -> str:
 
 
 def _fenced(text: str, *, whole: bool) -> list[str]:
-    """Put the worker's words between marks that it can't have known: they are data, not instructions (design D11)."""
+    """Put the worker's words between marks that it can't have known: they are data, not instructions."""
     import os
 
     text = plain(text).strip()

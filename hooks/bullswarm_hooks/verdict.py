@@ -1,6 +1,6 @@
 """A verdict in what a tool left behind (a JSON document, or the lines for people), and the one line about it.
 
-Its words may be a worker's: control sequences go, each part is bounded, and what is quoted is marked as quoted (design D11).
+Its words may be a worker's: control sequences go, each part is bounded, and what is quoted is marked as quoted.
 """
 
 from __future__ import annotations
