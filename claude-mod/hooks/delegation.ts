@@ -13,7 +13,7 @@ const LONGEST_ANSWER = 12_000
 const LONGEST_WHY = 300
 const SHOWN_FILES = 20
 
-// Subagent types that any capable agent can stand in for, and the nature of their work (reference 8.3).
+// Subagent types that any capable agent can stand in for, and the nature of their work.
 const LANES: Record<string, string> = {
   '': 'build', 'general-purpose': 'build', claude: 'build', Explore: 'analyze', Plan: 'analyze',
 }
