@@ -1,4 +1,4 @@
-"""A CLI whose own file is cut off, as parallel sessions left it: no success, the file is named and left alone (B82)."""
+"""A CLI whose own file is cut off, as parallel sessions left it: no success, the file is named and left alone."""
 
 from pathlib import Path
 

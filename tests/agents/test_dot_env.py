@@ -1,4 +1,4 @@
-"""A project's ``.env`` beside the real CLIs: none of them takes an account or an address from it (bug report B72)."""
+"""A project's ``.env`` beside the real CLIs: none of them takes an account or an address from it."""
 
 import pytest
 from tests.agents.conftest import MachineMaker

@@ -1,4 +1,4 @@
-"""A model that thinks for long before its first word is no start that hangs (bug report B38)."""
+"""A model that thinks for long before its first word is no start that hangs."""
 
 import pytest
 from tests.agents.conftest import MachineMaker

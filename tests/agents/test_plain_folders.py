@@ -1,4 +1,4 @@
-"""Work in a folder that is no repository and that no CLI was ever told to trust (bug report B80)."""
+"""Work in a folder that is no repository and that no CLI was ever told to trust."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""Labels: the seed's rules with their exact words, and text that people read."""
+"""Labels: the rules with their exact words, and text that people read."""
 
 import shlex
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What one account's plan lacks is another matter for another account of the same CLI (bug report B75)."""
+"""What one account's plan lacks is another matter for another account of the same CLI."""
 
 from __future__ import annotations
 

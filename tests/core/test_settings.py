@@ -26,7 +26,7 @@ from bullswarm_core.settings import (
 
 FILE = Path("state.json")
 
-# As the reference program writes it: our keys among its own.
+# As an older program of the same name writes it: our keys among its own.
 STATE: dict[str, Any] = {
     "version": 1,
     "pools": {

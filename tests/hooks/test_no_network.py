@@ -1,4 +1,4 @@
-"""A hook reads the cache alone: it loads nothing with which it could ask anybody on a network (bug report B88)."""
+"""A hook reads the cache alone: it loads nothing with which it could ask anybody on a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing of ours hooks into the end of a turn, so that nothing of ours can keep a session going (B89, B90)."""
+"""Nothing of ours hooks into the end of a turn, so that nothing of ours can keep a session going."""
 
 from __future__ import annotations
 

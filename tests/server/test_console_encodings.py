@@ -1,4 +1,4 @@
-"""A console in another encoding turns no check mark into a crash, neither in an answer nor in an error (bug report B35)."""
+"""A console in another encoding turns no check mark into a crash, neither in an answer nor in an error."""
 
 from __future__ import annotations
 

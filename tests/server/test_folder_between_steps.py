@@ -1,5 +1,4 @@
-"""A folder that is gone or replaced between two steps ends the second: it never works in another one instead (bug report
-B78)."""
+"""A folder that is gone or replaced between two steps ends the second: it never works in another one instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a single `run` makes of a pool that runs out (seed "When a pool runs out"): one attempt, and nothing remembered that
+"""What a single `run` makes of a pool that runs out: one attempt, and nothing remembered that
 is not known.
 """
 

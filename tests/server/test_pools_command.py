@@ -1,4 +1,4 @@
-"""`bullswarm pools`: the seed's lines, the JSON document, supposed meters, and nothing written but the cache."""
+"""`bullswarm pools`: its lines, the JSON document, supposed meters, and nothing written but the cache."""
 
 from __future__ import annotations
 

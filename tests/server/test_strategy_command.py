@@ -1,4 +1,4 @@
-"""`bullswarm strategy`: each decision is written as the reference program's file knows it, shown, and undone."""
+"""`bullswarm strategy`: each decision is written as the file of an older program knows it, shown, and undone."""
 
 from __future__ import annotations
 

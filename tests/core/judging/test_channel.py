@@ -1,4 +1,4 @@
-"""Only the provider itself is heard on the error channel (reference judging 4.1)."""
+"""Only the provider itself is heard on the error channel (docs/design/judging.md, "The error channel")."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -53,7 +53,7 @@ def test_a_wait_in_a_header_is_a_reset_only_where_it_can_be_one() -> None:
 
 
 def test_a_stamp_in_another_zone_gives_way_to_the_wait_that_agrees_with_a_clock() -> None:
-    """B47: the stamp is +08:00 and has no zone; read as UTC it would be eight hours late."""
+    """The stamp is +08:00 and has no zone; read as UTC it would be eight hours late."""
     late = notice_of_error(
         ProviderError("Your usage limit reached, will reset at 2026-11-30 15:00:41", status=429, retry_after_sec=7210),
         READER,
@@ -104,7 +104,7 @@ def test_an_empty_signal_proves_no_window() -> None:
 
 
 def test_a_notice_in_the_place_of_an_answer() -> None:
-    """Reference judging 4.1, the one exception: one line, and a turn that produced nothing."""
+    """The one exception: one line, and a turn that produced nothing."""
     refused = StreamFacts(answer="You've hit your usage limit. Try again at 6:02 AM.", worked=False)
     found = notice_of(refused, READER)
     assert found is not None and found.said_by == "reply"

@@ -1,4 +1,4 @@
-"""A CLI that begins, says nothing more and exits 0 has not answered (bug report B36)."""
+"""A CLI that begins, says nothing more and exits 0 has not answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What bullswarm itself says of limits is no refusal of a provider, wherever a worker's CLI repeats it (bug report B55)."""
+"""What bullswarm itself says of limits is no refusal of a provider, wherever a worker's CLI repeats it."""
 
 from __future__ import annotations
 

@@ -71,13 +71,13 @@ def test_what_names_no_time_stays_unknown(text: str) -> None:
 
 
 def test_a_stated_minute_means_its_end() -> None:
-    """B95: read as 3:13:00, a retry at 3:13:09 comes up to 50 seconds early and spends the one try."""
+    """Read as 3:13:00, a retry at 3:13:09 comes up to 50 seconds early and spends the one try."""
     written = utc(2026, 9, 15, 3, 13, 9)
     assert parse_reset("try again at Sep 15th, 2026 3:13 AM", written_at=written) == utc(2026, 9, 15, 3, 14)
 
 
 def test_a_time_that_just_passed_is_due_now_and_not_tomorrow() -> None:
-    """B49."""
+    """Providers print a reset a little before or after it happens."""
     written = utc(2026, 11, 30, 10, 5)
     assert parse_reset("resets 10am", written_at=written) == utc(2026, 11, 30, 10, 1)
     assert parse_reset("resets 9am", written_at=written) == utc(2026, 12, 1, 9, 1)
@@ -94,7 +94,7 @@ def test_midnight_belongs_to_both_days() -> None:
 
 
 def test_a_date_without_a_year_is_the_nearest_to_come() -> None:
-    """B50."""
+    """A date without a year is the nearest to come."""
     written = utc(2026, 12, 30, 12)
     assert parse_reset("resets Jan 2, 8am (Europe/Berlin)", written_at=written) == utc(2027, 1, 2, 7, 1)
 
@@ -110,7 +110,7 @@ def test_a_short_horizon_refuses_tomorrows_clock() -> None:
 
 
 def test_a_naive_stamp_takes_the_providers_zone() -> None:
-    """B47."""
+    """A stamp without a zone belongs to the zone of the provider."""
     text = "Your limit will reset at 2026-11-30 20:35:41"
     assert parse_reset(text, written_at=WRITTEN, zone="Asia/Shanghai") == utc(2026, 11, 30, 12, 35, 41)
     assert parse_reset(text, written_at=WRITTEN, zone=timezone(timedelta(hours=8))) == utc(2026, 11, 30, 12, 35, 41)

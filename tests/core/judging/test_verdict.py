@@ -86,7 +86,7 @@ def test_a_recovered_stream_error_is_a_note() -> None:
 
 
 def test_a_cli_that_lingers_after_its_last_word_is_done() -> None:
-    """B15."""
+    """Some CLIs hang after their last word; their keeper then ends them."""
     found = verdict(exit=ExitFacts(reason="after-terminal", signal="SIGKILL", leftovers_killed=2))
     assert found.ok and kinds(found) == {"forced_exit", "leftovers-killed"}
     failed = verdict(
@@ -194,7 +194,7 @@ def test_a_bad_exit_with_good_content() -> None:
 
 
 def test_a_success_that_says_it_failed() -> None:
-    """B42: ``subtype: success`` with ``is_error: true``."""
+    """``subtype: success`` with ``is_error: true``."""
     failed = replace(GOOD, terminal_error=True, answer="API Error: 500 boom", errors=(BOOM,))
     for code in (0, 1):
         assert verdict(code=code, stream=failed).failure_kind == "provider"
@@ -294,7 +294,7 @@ def test_an_empty_answer() -> None:
      "I've made a plan. Please confirm.", "I'll begin once you approve the plan."],
 )  # fmt: skip
 def test_a_question_without_work_wants_input(answer: str) -> None:
-    """B44."""
+    """A worker in plan mode, or one that asks before it begins, has done nothing."""
     found = verdict("build", deliverable=NOTHING, stream=replace(GOOD, answer=answer))
     assert found.failure_kind == "needs-input" and answer.split(". ")[-1][:20] in found.why
     assert verdict("build", deliverable=CHANGED, stream=replace(GOOD, answer=answer)).ok
@@ -311,7 +311,7 @@ def test_an_analysis_that_only_asks_wants_input() -> None:
      "Waiting for the background task to complete.", "Started the tests. I'm waiting for the results.", "Standing by."],
 )  # fmt: skip
 def test_a_worker_that_waits_for_its_own_background_work_is_not_done(answer: str) -> None:
-    """B29."""
+    """In print mode the background work is ended with the process."""
     for lane, made in (("analyze", None), ("build", CHANGED)):
         found = verdict(lane, deliverable=made, stream=replace(GOOD, answer=answer))  # type: ignore[arg-type]
         assert found.failure_kind == "semantic" and "incomplete" in found.why
@@ -342,7 +342,7 @@ def test_a_reply_that_was_cut_is_not_whole(stop: str) -> None:
 
 @pytest.mark.parametrize("code", [0, 1, 4])
 def test_a_denial_decides_only_where_the_work_is_missing(code: int) -> None:
-    """B39, B40."""
+    """A worker may go on by another way after a refusal, or give up with exit code 0."""
     silent = verdict(code=code, stream=replace(GOOD, answer="", denials=DENIED, denial_count=48))
     assert silent.failure_kind == "denied" and "Write, Bash (48 refusals)" in silent.why
     undone = verdict("build", code=code, deliverable=NOTHING, stream=replace(GOOD, denials=DENIED))

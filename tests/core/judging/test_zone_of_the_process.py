@@ -1,4 +1,4 @@
-"""No time is read in whatever zone a process happens to have (bug report B94)."""
+"""No time is read in whatever zone a process happens to have."""
 
 from __future__ import annotations
 

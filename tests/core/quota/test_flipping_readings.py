@@ -1,4 +1,4 @@
-"""A window whose readings flip between two states, minutes apart and each with a reset of its own (bug report B57)."""
+"""A window whose readings flip between two states, minutes apart and each with a reset of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Window arithmetic: seed "The 5-hour window" and "Pace and surplus", reference 1.2 and 1.4, design D2."""
+"""Window arithmetic: docs/design/quota.md, "Windows" and "Readings"."""
 
 from __future__ import annotations
 

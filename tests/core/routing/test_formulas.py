@@ -1,4 +1,4 @@
-"""Every number of a row is what the reference's formulas give when they are written out by hand (reference routing 1.4)."""
+"""Every number of a row is what the formulas give, written out by hand (docs/design/routing.md, "Forecasts", "Load")."""
 
 from __future__ import annotations
 

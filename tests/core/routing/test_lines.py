@@ -1,4 +1,4 @@
-"""The lines that the seed draws, on the line and a hair beside it."""
+"""The lines that routing draws: on the line, and a hair to either side of it."""
 
 from __future__ import annotations
 

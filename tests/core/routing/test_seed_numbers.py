@@ -1,4 +1,4 @@
-"""Every number of the seed (routing 0.38), with the exact reason line."""
+"""Every number of the design that routing began with (its seed), with the exact reason line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STEP = Request("analyze", workflow=True)
 
 
 def four_pools() -> list[Pool]:
-    """The seed's worked example: only grok and codex have a model on the medium tier, and codex is disabled."""
+    """A worked example: only grok and codex have a model on the medium tier, and codex is disabled."""
     no_medium = {"high": Rung("opus"), "low": Rung("haiku")}
     return [
         pool("claude-code", window("weekly", 31, 26.3), window("5h", 27, 54), tiers=no_medium, cost_rank=4),
@@ -264,7 +264,7 @@ def test_a_forecast_past_the_wall_is_ordered_last_and_the_least_bad_one_is_still
 
 
 def test_most_headroom_does_not_beat_what_is_about_to_expire() -> None:
-    """Bug report B67: 83 %, resets in 4 days; 38 %, resets in 2 days."""
+    """83 %, resets in 4 days; 38 %, resets in 2 days."""
     first = pool("a", ending("weekly", 83, timedelta(days=4)))
     second = pool("b", ending("weekly", 38, timedelta(days=2)))
     assert decide(ANALYZE, [first, second], now=NOW).pool == "b"
@@ -274,7 +274,7 @@ def test_most_headroom_does_not_beat_what_is_about_to_expire() -> None:
 
 
 def test_the_soonest_reset_is_not_what_paces() -> None:
-    """Bug report B65: the 5-hour window resets in 1 h, the week in 20 h; the broadest readable window is the target."""
+    """The 5-hour window resets in 1 h, the week in 20 h; the broadest readable window is the target."""
     both = pool("a", ending("5h", 40, timedelta(hours=1)), ending("weekly", 10, timedelta(hours=20)))
     row = decide(ANALYZE, [both], now=NOW).candidates[0]
     assert row.pacing_window == "weekly"

@@ -1,4 +1,4 @@
-"""Between pools that are equal otherwise, the one whose numbers are known comes first (bug report B59)."""
+"""Between pools that are equal otherwise, the one whose numbers are known comes first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows a failed attempt, kind by kind (seed "When a pool runs out", reference 6.7 and judging 4.3)."""
+"""What follows a failed attempt, kind by kind (docs/design/runs.md, "The failure rule")."""
 
 from __future__ import annotations
 

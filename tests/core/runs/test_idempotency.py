@@ -1,4 +1,4 @@
-"""One key, one run: what is sent again comes back as the run that it started (bug report B84)."""
+"""One key, one run: what is sent again comes back as the run that it started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every worker is told and may not do: no plan, no question, nothing left in the background (B29, B44, B97)."""
+"""What every worker is told and may not do: no plan, no question, nothing left in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Five worktrees of one repository at once: no lock of git's is met, nothing of the repository changes (bug report B76)."""
+"""Five worktrees of one repository at once: no lock of git's is met, nothing of the repository changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ``.env`` in the folder of work decides no account and no address of a worker's CLI (bug report B72)."""
+"""A ``.env`` in the folder of work decides no account and no address of a worker's CLI."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from bullswarm_core.workers.environment import GIT_LOCATORS, child_environment, is_session_variable
 
-# Design D9, word for word.
+# The variables of an agent's session that no worker may see, written out once more.
 SESSION = [
     "CLAUDECODE", "AI_AGENT", "CLAUDE_PID", "CLAUDE_EFFORT", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID",
     "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_CHILD_NOTES_DIR",

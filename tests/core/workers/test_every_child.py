@@ -1,4 +1,4 @@
-"""No child ever shares our standard input: it would hang on it, or eat the bytes of the protocol (bug report B06)."""
+"""No child ever shares our standard input: it would hang on it, or eat the bytes of the protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stall tells an idle worker from a busy one: the CPU time stands beside the silence (bug report B19)."""
+"""A stall tells an idle worker from a busy one: the CPU time stands beside the silence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long lines of each CLI's real stream: 64 KiB is no limit of ours, and one bad line ends no reading (B31, B32)."""
+"""Long lines of each CLI's real stream: 64 KiB is no limit of ours, and one bad line ends no reading."""
 
 from __future__ import annotations
 

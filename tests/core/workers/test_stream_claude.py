@@ -1,4 +1,4 @@
-"""What Claude Code prints beyond the recordings (facts: Claude Code 1 and 2)."""
+"""What Claude Code prints beyond the recordings."""
 
 import json
 from typing import Any

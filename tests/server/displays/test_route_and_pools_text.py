@@ -1,4 +1,4 @@
-"""Lines for people: the seed's ``pools`` lines, the dry run's pick and forecast, labels, colours, control sequences."""
+"""Lines for people: the ``pools`` lines, the dry run's pick and forecast, labels, colours, control sequences."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_hooks_run_the_absolute_command_beside_the_persons_own_with_limits_in_se
         ours = [hook for hook in ours if hook["command"] != "/mine/guard.sh"]
         assert len(ours) >= 4
         assert all(hook["command"].startswith(f"{COMMANDS['bullswarm-hook']} {agent} ") for hook in ours)
-        assert all(0 < hook["timeout"] <= 600 for hook in ours)  # seconds, not milliseconds (bug report B87)
+        assert all(0 < hook["timeout"] <= 600 for hook in ours)  # seconds, not milliseconds
     first = json.loads(persons.read(".claude/settings.json"))["hooks"]["PreToolUse"][0]
     assert first["hooks"][0]["command"] == "/mine/guard.sh"
     assert f'"{COMMANDS["bullswarm-hook"]}"' in persons.read(".config/opencode/plugin/bullswarm.js")

@@ -1,4 +1,4 @@
-"""An answer that is one giant line: a whole, small envelope with its state first, and pages to the last byte (B10, B11)."""
+"""An answer that is one giant line: a whole, small envelope with its state first, and pages to the last byte."""
 
 from __future__ import annotations
 

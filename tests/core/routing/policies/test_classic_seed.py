@@ -1,4 +1,4 @@
-"""Every number and rule of the older seed, as the ``classic`` policy decides by it."""
+"""Every number and rule of the older design (the seed of the ``classic`` policy), as the policy decides by it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class TestIncumbency:
         assert classic(old, busy_one, incumbent="old").pool == "old"
 
     def test_a_burst_of_parallel_work_spreads(self) -> None:
-        """Seed: a burst of parallel actions spreads across pools instead of stacking on the most-behind one."""
+        """A burst of parallel actions spreads across pools instead of stacking on the most-behind one."""
         load = {"a": 0, "b": 0, "c": 0}
         for _ in range(9):
             pools = [

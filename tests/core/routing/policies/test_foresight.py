@@ -1,4 +1,4 @@
-"""``foresight``: the seed's eligibility and preferences, ordered by what is expected to be lost."""
+"""``foresight``: eligibility and preferences as under ``pace``, ordered by what is expected to be lost."""
 
 from __future__ import annotations
 
