@@ -81,14 +81,17 @@ def test_the_contract_and_the_schema_are_printed(site: Site) -> None:
     assert site.say("workflow", "plan", "schema").document["required"] == ["schemaVersion", "steps"]
 
 
-def test_the_program_and_the_settings_in_the_readme_are_valid(site: Site) -> None:
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    blocks = [json.loads(block) for block in re.findall(r"^```json\n(.*?)^```", text, re.M | re.S)]
-    (program,) = [block for block in blocks if "steps" in block]
+def test_the_program_in_the_readme_and_the_settings_on_the_page_are_valid(site: Site) -> None:
+    (program,) = [block for block in _json_blocks("README.md") if "steps" in block]
     said = validate(site, program)
     assert said.code == 0 and "1 evidence command runs as you, unconfined" in said.out
-    (decisions,) = [block for block in blocks if "notify" in block.get("config", {})]
+    (decisions,) = [block for block in _json_blocks("docs/workflows.md") if "notify" in block.get("config", {})]
     assert settings_from(decisions, file=site.home.state_file).notify[0] == "sh"
+
+
+def _json_blocks(page: str) -> list[dict[str, Any]]:
+    text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
+    return [json.loads(block) for block in re.findall(r"^```json[^\n]*\n(.*?)^```", text, re.M | re.S)]
 
 
 def test_an_older_program_is_refused_with_its_replacement(site: Site) -> None:
