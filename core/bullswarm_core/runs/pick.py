@@ -26,13 +26,14 @@ from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.places import is_apart, tree_written
 from bullswarm_core.runs.probe import is_probed, probe
 from bullswarm_core.runs.services import Services
+from bullswarm_core.runs.startable import mark_unstartable
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.step_task import step_tasks
 from bullswarm_core.runs.task import Task
 from bullswarm_core.settings import Settings
 from bullswarm_core.values import dataclass, field, replace
 from bullswarm_core.workers.identity import current
-from bullswarm_core.workers.trusted_programs import command_places, place_in_reach
+from bullswarm_core.workers.project import project_grant
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,33 +121,21 @@ def choose(
         incumbents=view.incumbents,
         quarantines=view.quarantines,
     )
+    pools = mark_unstartable(
+        view.pools(bookings),
+        view.services.load_profiles(),
+        task,
+        writable=folder or task.cwd,
+        environ=view.services.environ,
+        grant=project_grant(view.settings.project_settings, task.cwd),
+    )
     return decide(
         task.request(caller=caller_pool, candidate_minutes=expected.usual.minutes),
-        _without_own_command(view, view.pools(bookings), task, folder or task.cwd),
+        pools,
         now=view.now,
         policy=view.settings.routing_policy,
         context=replace(context, expected_minutes=expected.minutes_by_pool(), task_spread=expected.spread),
     )
-
-
-def _without_own_command(view: View, pools: tuple[Pool, ...], task: Task, folder: str) -> tuple[Pool, ...]:
-    """Mark the pools whose CLI the worker could change: the next start of it would run what the worker wrote."""
-    if task.lane == "analyze":
-        return pools
-    search_path = view.services.environ.get("PATH")
-
-    def marked(pool: Pool) -> Pool:
-        profile = view.services.profile(pool.id)
-        if profile is None or profile.binary is None or pool.unavailable is not None:
-            return pool
-        place = place_in_reach(command_places(profile.binary, search_path=search_path), folder)
-        if place is None:
-            return pool
-        return replace(
-            pool, unavailable=f"a {task.lane} worker in {folder} could change its CLI, {place}: install it elsewhere"
-        )
-
-    return tuple(marked(pool) for pool in pools)
 
 
 def pick_pool(

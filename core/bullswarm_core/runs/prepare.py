@@ -33,8 +33,7 @@ from bullswarm_core.workers.guarded import fingerprints
 from bullswarm_core.workers.keeper_clocks import Clocks
 from bullswarm_core.workers.keeper_spec import KeeperSpec
 from bullswarm_core.workers.launch import LaunchPlan, plan_launch, shown_command
-from bullswarm_core.workers.project import ProjectGrant
-from bullswarm_core.workers.project_settings import repository_root
+from bullswarm_core.workers.project import ProjectGrant, project_grant
 from bullswarm_core.workers.state_folders import listing
 from bullswarm_core.workers.structured import AnswerSchema
 
@@ -102,7 +101,7 @@ def prepare(
     rung = Rung(
         model=picked.model, reasoning=picked.reasoning, source=picked.rung_source, level_source=picked.level_source
     )
-    grant = project_grant(settings, state.created.cwd)
+    grant = project_grant(settings.project_settings, state.created.cwd)
     plan = _plan(services, profile, choice, task, rung, files, grant)
     if plan.instructions is not None and plan.instructions_in_task:
         told = f"{plan.instructions}\n\nYour task:\n\n{text}"
@@ -125,14 +124,8 @@ def preview(services: Services, settings: Settings, task: Task, decision: Decisi
         return ""
     files = RunFolder.of(services.home, "RUN").attempt(RUN_STEP, 1)
     rung = task.asked_of(decision.rung)
-    grant = project_grant(settings, task.cwd)
+    grant = project_grant(settings.project_settings, task.cwd)
     return shown_command(_plan(services, profile, settings.pool(profile.id), task, rung, files, grant))
-
-
-def project_grant(settings: Settings, cwd: str) -> ProjectGrant:
-    """Return what the person allowed of the repository that ``cwd`` belongs to."""
-    root = repository_root(cwd)
-    return ProjectGrant(root, settings.project_settings.get(root, {}))
 
 
 def _plan(

@@ -46,21 +46,22 @@ class Project:
     notes: tuple[str, ...] = ()
 
 
+def project_grant(allowed: Mapping[str, Mapping[str, str]], cwd: str) -> ProjectGrant:
+    """Return what the person allowed of the repository that ``cwd`` belongs to; ``allowed`` are digests by its root."""
+    root = repository_root(cwd)
+    return ProjectGrant(root, allowed.get(root, {}))
+
+
 def look_at_project(profile: PoolProfile, cwd: str, grant: ProjectGrant | None) -> Project:
     """Look at the settings and instructions of the project in ``cwd``.
 
     Raises WorkerStartError where the CLI would obey a file that the person didn't allow, and has no way to pass it over.
     """
+    refuse_obedient(profile, cwd, grant)
     part = profile.connector.launch.project
     own = (profile.config_dir,) if profile.config_dir else ()
     granted = grant.digests if grant is not None else {}
     root = grant.root if grant is not None else repository_root(cwd)
-    kept = found_settings(cwd, part.refused, besides=own)
-    if part.refused_text:
-        kept |= found_settings(cwd, part.refused_if, besides=own, text=part.refused_text)
-    refused = unlike(kept, granted)
-    if refused:
-        raise obeys(profile.connector.name, refused, root)
     found = found_settings(cwd, part.files, besides=own)
     if found and is_allowed(found, granted):
         return Project(
@@ -76,6 +77,20 @@ def look_at_project(profile: PoolProfile, cwd: str, grant: ProjectGrant | None) 
             f" to read what it decides and allow it: {ALLOW_COMMAND} {quote(root)}"
         )
     return Project(root, settings=tuple(found), instructions=told.text, notes=tuple(notes))
+
+
+def refuse_obedient(profile: PoolProfile, cwd: str, grant: ProjectGrant | None) -> None:
+    """Refuse a CLI that would obey files of the project in ``cwd`` which the person didn't allow. Raises WorkerStartError."""
+    part = profile.connector.launch.project
+    if not part.refused and not part.refused_text:
+        return
+    own = (profile.config_dir,) if profile.config_dir else ()
+    kept = found_settings(cwd, part.refused, besides=own)
+    if part.refused_text:
+        kept |= found_settings(cwd, part.refused_if, besides=own, text=part.refused_text)
+    refused = unlike(kept, grant.digests if grant is not None else {})
+    if refused:
+        raise obeys(profile.connector.name, refused, grant.root if grant is not None else repository_root(cwd))
 
 
 def obeys(cli: str, files: Sequence[str], root: str, *, why: str = "can't be kept from it") -> WorkerStartError:
