@@ -5,6 +5,7 @@ python3 develop.py run …      install if needed, then `bullswarm run …` (any
 python3 develop.py test …     install if needed, then the unit tests
 python3 develop.py agents …   install the pinned agent CLIs (needs Node >= 20 and npm), then the tests on them
 python3 develop.py check      everything that CI runs
+python3 develop.py ruff …     install if needed, then that tool in the checkout (also mypy, lint-imports, python)
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ MARKER = ENVIRONMENT / "bullswarm-installed"
 INSTALL_CLIS = ROOT / "tests" / "agents" / "install.py"
 UNIT_TESTS = ["--ignore=tests/agents", "--ignore=tests/benchmarks", "--ignore=tests/chaos"]
 MEASUREMENTS = "measurements"
+TOOLS = ("ruff", "mypy", "lint-imports", "python")
 # More than this and a hung test would eat CI's time without a word.
 STEP_LIMIT_SEC = 25 * 60
 
@@ -135,7 +137,9 @@ def main() -> int:
     if word == "check":
         return check()
     install()
-    if word == "test":
+    if word in TOOLS:
+        command = [str(PYTHON.parent / word), *rest]
+    elif word == "test":
         command = [str(PYTHON), "-m", "pytest", *UNIT_TESTS, *rest]
     elif word == "agents":
         subprocess.run([str(PYTHON), str(INSTALL_CLIS)], check=True)
@@ -143,7 +147,7 @@ def main() -> int:
     else:
         command = [str(PYTHON.parent / "bullswarm"), word, *rest]
     sys.stdout.flush()
-    if word in ("test", "agents"):
+    if word in ("test", "agents", *TOOLS):
         os.chdir(ROOT)
     # In place of this process: with Ctrl-C, subprocess.run kills what it started while that is still ending its workers.
     return os.execv(command[0], command)

@@ -19,7 +19,7 @@ DOCUMENTS = (*PAGES, "SECURITY.md")
 _BLOCK = re.compile(r"^```[^\n]*\n.*?^```", re.M | re.S)
 _COMMAND = re.compile(r"^(?:python3 develop\.py|bullswarm) (\S.*)$")
 _INLINE = re.compile(r"`(?:python3 develop\.py|bullswarm) ([^`…]+)`")
-_OWN_WORDS = {"test", "check", "agents"}
+_OWN_WORDS = {"test", "check", "agents", "ruff", "mypy"}
 _NOT_ONE_COMMAND = re.compile(r"[|<>]")
 
 
