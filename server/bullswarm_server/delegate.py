@@ -68,7 +68,7 @@ def with_caller(home: Home, environ: Mapping[str, str], provider: str) -> Mappin
     """
     from bullswarm_core.caller import NOBODY, find_caller
     from bullswarm_core.workers.environment import CALLER_VARIABLE
-    from bullswarm_server.machine import services_for
+    from bullswarm_server.ops.services import services_for
 
     if environ.get(CALLER_VARIABLE, "").strip() == NOBODY:
         return environ
@@ -83,7 +83,7 @@ def delegate(request: Mapping[str, Any], home: Home, environ: Mapping[str, str],
     from bullswarm_core.database import open_database
     from bullswarm_server.cli.asking import asking
     from bullswarm_server.cli.context import CommandContext
-    from bullswarm_server.launch import create_run, start_kernel, wait_for
+    from bullswarm_server.ops.launch import create_run, start_kernel, wait_for
 
     context = CommandContext(home=home, environ=environ, out=err, err=err)
     options = _options(request, context)
@@ -150,7 +150,7 @@ def worker_started(state: RunState) -> bool:
 
 def _options(request: Mapping[str, Any], context: Any) -> argparse.Namespace:
     from bullswarm_server.cli.task_arguments import add_task_arguments
-    from bullswarm_server.machine import services_for
+    from bullswarm_server.ops.services import services_for
 
     if not os.path.isabs(str(request["cwd"])):  # noqa: PTH117 - a text, not yet a path
         raise UsageError(f"the folder {request['cwd']!r} is not absolute", hint="give the session's working folder")

@@ -38,9 +38,9 @@ def _drive(run_id: str) -> int:
     from bullswarm_core.runs.saved_environment import SavedEnvironment, restore
     from bullswarm_core.values import replace
     from bullswarm_server.hook_state import refresh
-    from bullswarm_server.launch import ROOT_VARIABLE
-    from bullswarm_server.machine import services_for
     from bullswarm_server.notify import Notifier
+    from bullswarm_server.ops.launch import ROOT_VARIABLE
+    from bullswarm_server.ops.services import services_for
     from bullswarm_server.report import write_at_end
 
     home = Home()

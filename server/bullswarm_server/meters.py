@@ -50,7 +50,7 @@ def read(home: Home, pools: Sequence[str], *, force: bool, limit_sec: float) -> 
     from bullswarm_core.settings import Settings
     from bullswarm_providers.registry import load
     from bullswarm_server.hook_state import refresh as refresh_hook_state
-    from bullswarm_server.metering import readable_pools
+    from bullswarm_server.ops.meters import readable_pools
 
     profiles = readable_pools(load(home, os.environ).profiles, Settings.load(home), environ=os.environ)
     waiting = [profile for profile in profiles if profile.id in pools]

@@ -25,7 +25,7 @@ from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.nodes import statuses
 from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
-from bullswarm_server.launch import start_kernel
+from bullswarm_server.ops.launch import start_kernel
 
 # What a check's shell has in its command line, so that it can be told from others.
 CHECK = "sleep 0.2; test -s"
@@ -151,7 +151,7 @@ def _driven_to_the_end(site: Site, run_id: str) -> RunState:
 
 
 def _settled(site: Site, run_id: str) -> RunState:
-    from bullswarm_server.launch import wait_for
+    from bullswarm_server.ops.launch import wait_for
 
     start_kernel(site.home, run_id, environ=site.environ)
     return wait_for(site.home, run_id, environ=site.environ, timeout_sec=120)

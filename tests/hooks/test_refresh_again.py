@@ -17,7 +17,7 @@ from bullswarm_core.runs.folds import Folds
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.services import utc_now
 from bullswarm_server import hook_state, mod_state
-from bullswarm_server.launch import Origin, create_workflow
+from bullswarm_server.ops.launch import Origin, create_workflow
 
 LONG = 300
 

@@ -28,7 +28,7 @@ from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.task import Task
 from bullswarm_server.cli.main import dispatch
-from bullswarm_server.launch import Origin, create_run
+from bullswarm_server.ops.launch import Origin, create_run
 
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 ANSWER = "The parser splits the line at each comma and unquotes every field that starts with a quote."

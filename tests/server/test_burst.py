@@ -31,7 +31,7 @@ from bullswarm_core.database import open_database
 from bullswarm_core.home import Home
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.pick import pick_pool
-from bullswarm_server.machine import services_for
+from bullswarm_server.ops.services import services_for
 import os
 
 run, now = sys.argv[1], datetime.fromisoformat(sys.argv[2])

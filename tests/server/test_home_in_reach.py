@@ -19,7 +19,7 @@ from bullswarm_core.home import Home
 from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.task import Task
 from bullswarm_core.workers.trusted_programs import command_places, place_in_reach
-from bullswarm_server.launch import Origin, create_run, refuse_home_in_reach
+from bullswarm_server.ops.launch import Origin, create_run, refuse_home_in_reach
 
 
 @pytest.fixture(params=["around", "linked", "same", "within"])

@@ -19,7 +19,7 @@ from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.worktrees import unmerged
 from bullswarm_core.workers.confinement import can_confine
-from bullswarm_server.launch import Origin, create_workflow
+from bullswarm_server.ops.launch import Origin, create_workflow
 
 # The prompt holds one line of shell, which is run in the folder of work; the rest of the task is no command.
 SHELL = f"""cat > "$TMPDIR/task"

@@ -13,7 +13,7 @@ from tests.server.site import SAY, WAIT_FOR_GO, Said, Site, until
 from bullswarm_core.home import write_json
 from bullswarm_core.runs.liveness import KernelState, kernel_state
 from bullswarm_core.runs.services import utc_now
-from bullswarm_server.launch import request_stop
+from bullswarm_server.ops.launch import request_stop
 
 BETWEEN_PICK_AND_LAUNCH = "bullswarm_core.runs.attempt:LiveAttempt.start"
 BEFORE_IT_SAW_ITS_KEEPER = "bullswarm_core.runs.attempt:LiveAttempt._launched"

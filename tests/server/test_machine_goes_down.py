@@ -8,7 +8,7 @@ from tests.core.runs.journals import document
 from tests.server.site import ANSWER, WAIT_FOR_GO, Site, until
 from tests.server.workflows import begin, ended, statuses
 
-from bullswarm_server.launch import start_kernel
+from bullswarm_server.ops.launch import start_kernel
 
 # The first start of the worker waits for ever, the second one answers.
 ONCE_SLOW = f"""cat > /dev/null

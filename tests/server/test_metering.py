@@ -18,7 +18,7 @@ from bullswarm_core.pools import Window
 from bullswarm_core.quota.holds import load_hold
 from bullswarm_core.quota.readings import load_reading, write_reading
 from bullswarm_server import meters
-from bullswarm_server.metering import PATIENCE_SEC, STARTING_SEC, claim
+from bullswarm_server.ops.meters import PATIENCE_SEC, STARTING_SEC, claim
 
 HOUR = timedelta(hours=1)
 
@@ -170,7 +170,7 @@ def test_a_home_that_cannot_be_written_starts_nothing(
     site: Site, vendor: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     metered(site, "fake", vendor.url)
-    monkeypatch.setattr("bullswarm_server.metering.os.access", lambda *_: False)
+    monkeypatch.setattr("bullswarm_server.ops.meters.os.access", lambda *_: False)
     assert site.say("pools", environ=LIVE).code == 0
     assert vendor.asked == []
 

@@ -10,7 +10,7 @@ from tests.server.mcp.calling import calling
 from tests.server.site import ANSWER, Said, Site
 from tests.server.workflow_site import actors, goal
 
-from bullswarm_server.launch import ROOT_VARIABLE
+from bullswarm_server.ops.launch import ROOT_VARIABLE
 
 PYTHON_COMMAND = f"{sys.executable} -m bullswarm_server.cli.main"
 DECISIONS = (

@@ -20,7 +20,7 @@ from bullswarm_core.routing import Decision
 from bullswarm_core.runs.pick import choose, look
 from bullswarm_core.runs.task import Task
 from bullswarm_core.wire import iso, parse_iso
-from bullswarm_server.machine import services_for
+from bullswarm_server.ops.services import services_for
 
 SPENT = "You've hit your usage limit."
 METERED: dict[str, Any] = {"meter": {"type": "declared"}}

@@ -15,11 +15,11 @@ from tests.server.site import Site
 
 from bullswarm_core.quota.lease import started_file
 from bullswarm_core.quota.readings import LONGEST_READING
-from bullswarm_server import metering
 from bullswarm_server.cli import pools
 from bullswarm_server.cli.context import CommandContext
-from bullswarm_server.metering import claim
 from bullswarm_server.meters import LIMIT_SEC
+from bullswarm_server.ops import meters as metering
+from bullswarm_server.ops.meters import claim
 
 
 class Terminal(io.StringIO):

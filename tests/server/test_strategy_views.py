@@ -16,8 +16,8 @@ from bullswarm_core.model_lists import keep_model_lists, load_model_lists
 from bullswarm_core.quota.plan_models import note_plan_refusal
 from bullswarm_core.settings import Document, RungChoice, Settings, update_settings
 from bullswarm_core.values import replace
-from bullswarm_server.cli import strategy_edits as edits
 from bullswarm_server.cli import strategy_writing
+from bullswarm_server.ops import decisions as edits
 
 NOW = datetime.now(UTC)
 

@@ -13,7 +13,7 @@ from tests.server.test_workflow_evidence import OBEDIENT, judgement, step, tries
 from tests.server.workflows import begin, ended, go_on, record
 
 from bullswarm_core.runs.intents import rerun
-from bullswarm_server.launch import start_kernel
+from bullswarm_server.ops.launch import start_kernel
 
 
 @pytest.fixture

@@ -158,7 +158,7 @@ def test_a_fault_in_reading_one_worker_ends_that_attempt_alone(site: Site, monke
     from tests.server.workflows import record
 
     from bullswarm_core.runs.engine import drive
-    from bullswarm_server.machine import services_for
+    from bullswarm_server.ops.services import services_for
 
     real = attempt.LiveAttempt._read_stream
 

@@ -17,7 +17,7 @@ from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.intents import accept, add, continue_node, pause, rerun, resume
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.services import utc_now
-from bullswarm_server.machine import services_for
+from bullswarm_server.ops.services import services_for
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tests.server.site import ANSWER, Site
 from bullswarm_core.runs.intents import Wish, carry_out
 from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
-from bullswarm_server.launch import Origin, create_workflow, start_kernel, wait_for
+from bullswarm_server.ops.launch import Origin, create_workflow, start_kernel, wait_for
 
 # Answers, fails, writes, or waits, as the prompt says.
 ACTOR = f"""p=$(cat)

@@ -13,11 +13,11 @@ from bullswarm_core.errors import UsageError
 from bullswarm_core.quota.supposed import parse_meters
 from bullswarm_core.runs.pick import look
 from bullswarm_core.settings import Settings
-from bullswarm_server.asked import ANY_TASK, Asked, origin_from, pool_names, providers_of
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.task_arguments import build_task, read_prompt
-from bullswarm_server.launch import refuse_home_in_reach
-from bullswarm_server.machine import services_for
+from bullswarm_server.ops.launch import refuse_home_in_reach
+from bullswarm_server.ops.services import services_for
+from bullswarm_server.ops.tasks import ANY_TASK, Asked, origin_from, pool_names, providers_of
 
 
 @contextmanager

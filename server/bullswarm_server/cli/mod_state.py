@@ -24,7 +24,7 @@ from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.cli.runs_reading import state_named
 from bullswarm_server.hook_state import refresh
-from bullswarm_server.metering import renew
+from bullswarm_server.ops.meters import renew
 
 if TYPE_CHECKING:
     from bullswarm_core.workers.stream_table import StreamTable

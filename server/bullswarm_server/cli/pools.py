@@ -24,7 +24,7 @@ from bullswarm_core.wire import iso, to_wire
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.displays.pools import pool_lines
 from bullswarm_server.displays.text import Style, one_line
-from bullswarm_server.metering import renew
+from bullswarm_server.ops.meters import renew
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -179,7 +179,7 @@ def _note_problems(seen: Look, context: CommandContext) -> None:
     if not seen.rows:
         context.note("no pool: no agent CLI was found on this machine · `bullswarm doctor` says where it looked")
     if seen.renewed:
-        from bullswarm_server.metering import outcome_lines
+        from bullswarm_server.ops.meters import outcome_lines
 
         context.note(*map(one_line, outcome_lines(seen.renewed, now=seen.now)))
     for problem in seen.registry.problems:

@@ -6,7 +6,6 @@ import argparse
 from typing import Any
 
 from bullswarm_core.routing import Decision
-from bullswarm_server.asked import Asked
 from bullswarm_server.cli.asking import asking
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
@@ -14,6 +13,7 @@ from bullswarm_server.cli.meter_argument import add_meter_argument
 from bullswarm_server.cli.task_arguments import add_task_arguments
 from bullswarm_server.displays.route import decision_lines
 from bullswarm_server.displays.text import Style
+from bullswarm_server.ops.tasks import Asked
 
 SCHEMA_VERSION = "bullswarm.route.v1"
 

@@ -13,7 +13,6 @@ from bullswarm_core.routing import Decision
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.verdict_document import SCHEMA_VERSION, running_document
-from bullswarm_server.asked import Asked
 from bullswarm_server.cli.asking import asking
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
@@ -22,7 +21,8 @@ from bullswarm_server.cli.task_arguments import add_task_arguments, answer_schem
 from bullswarm_server.displays.route import forecast_line, pick_line
 from bullswarm_server.displays.text import Style
 from bullswarm_server.displays.verdict import verdict_lines
-from bullswarm_server.launch import create_run, request_stop, start_kernel, wait_for
+from bullswarm_server.ops.launch import create_run, request_stop, start_kernel, wait_for
+from bullswarm_server.ops.tasks import Asked
 
 EXIT_INTERRUPTED = 130
 _EXIT_STILL_RUNNING = 2

@@ -23,7 +23,7 @@ from bullswarm_server.cli.runs_reading import (
     reading,
 )
 from bullswarm_server.displays.text import duration, one_line
-from bullswarm_server.standing import document_of
+from bullswarm_server.ops.runs import document_of
 
 _WHY_LENGTH = 80
 _DURATION = r"(?:(\d{1,4})w)?(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,8})m)?"

@@ -26,7 +26,7 @@ from bullswarm_server.displays.terminal import terminal_of
 from bullswarm_server.displays.text import Style, plain
 from bullswarm_server.displays.verdict import verdict_lines
 from bullswarm_server.displays.workflow import result_lines
-from bullswarm_server.standing import document_of
+from bullswarm_server.ops.runs import document_of
 
 LIST_VERSION = "bullswarm.runs.v1"
 RESULT_VERSION = "bullswarm.result.v1"

@@ -10,8 +10,8 @@ from bullswarm_core.runs import commands
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.runs_reading import state_named
+from bullswarm_server.ops.runs import document_of
 from bullswarm_server.report import write_report
-from bullswarm_server.standing import document_of
 
 REPORT_VERSION = "bullswarm.report.v1"
 

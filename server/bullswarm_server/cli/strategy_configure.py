@@ -12,10 +12,10 @@ from bullswarm_core.errors import UsageError
 from bullswarm_core.labels import Labels
 from bullswarm_core.settings import Document, Settings
 from bullswarm_core.wire import repeated_key
-from bullswarm_server.cli import strategy_edits as edits
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.strategy_pools import declared_reset
 from bullswarm_server.cli.strategy_writing import Options, change, check_level, registry
+from bullswarm_server.ops import decisions as edits
 
 # A document of every decision about a hundred pools is a tenth of this.
 _LARGEST = 1 << 20

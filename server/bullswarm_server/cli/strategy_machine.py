@@ -18,9 +18,9 @@ from bullswarm_core.quota.durations import expectations
 from bullswarm_core.routing import Decision
 from bullswarm_core.runs.pick import View, choose, look
 from bullswarm_core.runs.task import Task
-from bullswarm_server.asked import ANY_TASK
 from bullswarm_server.cli.context import CommandContext
-from bullswarm_server.machine import services_for
+from bullswarm_server.ops.services import services_for
+from bullswarm_server.ops.tasks import ANY_TASK
 
 # Each CLI that is asked is a process of 100 to 300 MB.
 _ASKED_AT_ONCE = 4

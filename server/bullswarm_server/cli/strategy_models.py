@@ -6,7 +6,6 @@ from bullswarm_core.errors import UsageError
 from bullswarm_core.pools import EFFORTS, Effort
 from bullswarm_core.quota.plan_models import forget_plan_refusals
 from bullswarm_core.settings import Document, Settings
-from bullswarm_server.cli import strategy_edits as edits
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.strategy_writing import (
     Options,
@@ -20,6 +19,7 @@ from bullswarm_server.cli.strategy_writing import (
     registry,
 )
 from bullswarm_server.displays.strategy import level_words
+from bullswarm_server.ops import decisions as edits
 
 CLI_DEFAULT = "default"
 OFF = "off"

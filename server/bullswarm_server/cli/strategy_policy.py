@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bullswarm_core.settings import Document, Settings
 from bullswarm_server.cli.context import CommandContext
-from bullswarm_server.cli.strategy_edits import section
 from bullswarm_server.cli.strategy_writing import Options, change
+from bullswarm_server.ops.decisions import section
 
 
 def set_policy(options: Options, context: CommandContext) -> None:

@@ -7,8 +7,8 @@ from bullswarm_core.quota.plan_models import forget_plan_refusals
 from bullswarm_core.settings import Document, Settings
 from bullswarm_core.wire import iso, parse_iso
 from bullswarm_server.cli.context import CommandContext
-from bullswarm_server.cli.strategy_edits import drop, section
 from bullswarm_server.cli.strategy_writing import Options, change, note, note_refused, pool_named, profile_of
+from bullswarm_server.ops.decisions import drop, section
 
 
 def set_provider(options: Options, context: CommandContext) -> None:

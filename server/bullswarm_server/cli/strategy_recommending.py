@@ -8,11 +8,11 @@ from bullswarm_core.model_lists import ModelList
 from bullswarm_core.pools import EFFORTS
 from bullswarm_core.recommending import PoolAdvice, advise
 from bullswarm_core.settings import Document
-from bullswarm_server.cli import strategy_edits as edits
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.strategy_machine import Machine, this_machine
 from bullswarm_server.cli.strategy_writing import Options, change, note
 from bullswarm_server.displays import strategy_advice as shown
+from bullswarm_server.ops import decisions as edits
 
 _RECOMMENDED = "recommended"
 

@@ -7,14 +7,13 @@ import math
 import os
 import stat
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bullswarm_core.errors import UnknownNameError, UsageError
-from bullswarm_core.labels import Labels, WhyNoPool
+from bullswarm_core.errors import UsageError
 from bullswarm_core.pools import EFFORTS, LANES, Lane
 from bullswarm_core.runs.task import MAX_PROMPT_BYTES, Task
+from bullswarm_server.ops.tasks import PoolNames
 
 # Where a command is typed, when it names no folder.
 HERE = "."
@@ -180,25 +179,3 @@ def build_task(options: argparse.Namespace, *, prompt: str, names: PoolNames, av
         shared_tree=getattr(options, "shared_tree", False),
         answer=getattr(options, "answer_schema", None),
     )
-
-
-class PoolNames:
-    """Turns what a person types into ids; either a pool's id or its label is accepted."""
-
-    def __init__(self, pool_ids: Iterable[str], labels: Labels, *, why_no_pool: WhyNoPool | None = None) -> None:
-        self._ids = frozenset(pool_ids)
-        self._labels = labels
-        self._why_no_pool = why_no_pool
-
-    def pool(self, name: str) -> str:
-        """Return the id of a pool. Raises UnknownNameError for a name that no pool has."""
-        return self._labels.resolve(name, self._ids, why_no_pool=self._why_no_pool)
-
-    def provider(self, name: str) -> str:
-        """Return the name of a provider that has a pool. Raises UnknownNameError for another."""
-        known = sorted({pool_id.partition(":")[0] for pool_id in self._ids})
-        if name not in known:
-            why = self._why_no_pool(name) if self._why_no_pool else None
-            pools = f"pools exist of {', '.join(known)}"
-            raise UnknownNameError(f'unknown provider "{name}"', hint=f"{pools} · {why}" if why else pools)
-        return name

@@ -22,13 +22,12 @@ from bullswarm_core.runs.state import RunState
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.run import follow
 from bullswarm_server.cli.runs_reading import print_run, state_named
-from bullswarm_server.cli.task_arguments import PoolNames
 from bullswarm_server.cli.workflow_program import read_document
-from bullswarm_server.driving import act, refuse_own_worker
-from bullswarm_server.launch import request_stop, wait_for
-from bullswarm_server.machine import services_for, why_no_pool
-from bullswarm_server.standing import document_of
-from bullswarm_server.workflow_machine import here
+from bullswarm_server.ops.launch import request_stop, wait_for
+from bullswarm_server.ops.runs import act, document_of, refuse_own_worker
+from bullswarm_server.ops.services import services_for, why_no_pool
+from bullswarm_server.ops.tasks import PoolNames
+from bullswarm_server.ops.workflows import here
 
 WAIT_VERSION = "bullswarm.workflow-wait.v1"
 ACT_VERSION = "bullswarm.workflow-act.v1"

@@ -28,8 +28,8 @@ from bullswarm_server.cli.task_arguments import working_folder
 from bullswarm_server.cli.workflow_driving import follow_live
 from bullswarm_server.cli.workflow_program import read_document
 from bullswarm_server.displays.workflow import launch_lines
-from bullswarm_server.launch import create_workflow, start_kernel
-from bullswarm_server.workflow_machine import Here, here
+from bullswarm_server.ops.launch import create_workflow, start_kernel
+from bullswarm_server.ops.workflows import Here, here
 
 LAUNCH_VERSION = "bullswarm.workflow-launch.v1"
 REFUSAL_VERSION = "bullswarm.workflow-refusal.v1"

@@ -16,7 +16,7 @@ from bullswarm_server.displays.terminal import terminal_of
 from bullswarm_server.displays.text import Style
 from bullswarm_server.displays.workflow import result_lines
 from bullswarm_server.displays.workflow_live import Scene, live_lines
-from bullswarm_server.standing import document_of
+from bullswarm_server.ops.runs import document_of
 
 # The clocks of a frame show seconds.
 _FRAME_SEC = 1.0

@@ -41,9 +41,9 @@ from bullswarm_server.displays.workflow_watch import (
     outcome_lines,
     progress,
 )
-from bullswarm_server.launch import wait_for
-from bullswarm_server.machine import services_for
-from bullswarm_server.standing import document_of
+from bullswarm_server.ops.launch import wait_for
+from bullswarm_server.ops.runs import document_of
+from bullswarm_server.ops.services import services_for
 
 
 def watch(options: argparse.Namespace, context: CommandContext) -> int:

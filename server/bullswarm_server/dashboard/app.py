@@ -214,8 +214,8 @@ class Dashboard(App[None]):
         await self.read_now()
 
     def _act(self, action: Action, answer: str) -> None:
-        from bullswarm_server.driving import act
-        from bullswarm_server.launch import start_kernel
+        from bullswarm_server.ops.launch import start_kernel
+        from bullswarm_server.ops.runs import act
 
         home, environ = self.source.home, self.source.environ
         if action.single:

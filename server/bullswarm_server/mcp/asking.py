@@ -13,11 +13,11 @@ from bullswarm_core.errors import RunConflictError, UsageError
 from bullswarm_core.runs.pick import look
 from bullswarm_core.runs.task import Task
 from bullswarm_core.settings import Settings
-from bullswarm_server.asked import ANY_TASK, Asked, origin_from, pool_names, providers_of
-from bullswarm_server.cli.task_arguments import PoolNames, task_file_text
-from bullswarm_server.launch import refuse_home_in_reach
+from bullswarm_server.cli.task_arguments import task_file_text
 from bullswarm_server.mcp.arguments import RunArguments, TaskArguments
 from bullswarm_server.mcp.session import Call, absolute_file
+from bullswarm_server.ops.launch import refuse_home_in_reach
+from bullswarm_server.ops.tasks import ANY_TASK, Asked, PoolNames, origin_from, pool_names, providers_of
 
 
 @contextlib.contextmanager

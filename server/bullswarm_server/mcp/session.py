@@ -19,11 +19,10 @@ from bullswarm_core.runs.journal import LAST, Journal
 from bullswarm_core.runs.services import Services, utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.verdict_document import Document
-from bullswarm_server.driving import act
-from bullswarm_server.launch import start_kernel
-from bullswarm_server.machine import services_for
 from bullswarm_server.mcp.waits import Client
-from bullswarm_server.standing import document_of
+from bullswarm_server.ops.launch import start_kernel
+from bullswarm_server.ops.runs import act, document_of
+from bullswarm_server.ops.services import services_for
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from bullswarm_core.labels import Labels
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
-from bullswarm_server.launch import wait_for
 from bullswarm_server.mcp.session import Call
 from bullswarm_server.mcp.waits import PROGRESS_EVERY_SEC
+from bullswarm_server.ops.launch import wait_for
 
 # (seconds so far, seconds expected or None, one line)
 Report = Callable[[float, float | None, str], Awaitable[None]]

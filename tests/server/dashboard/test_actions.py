@@ -36,7 +36,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def start(home: Any, run_id: str, **more: Any) -> None:
         wanted.append(run_id)
 
-    for module in ("bullswarm_server.driving", "bullswarm_server.launch"):
+    for module in ("bullswarm_server.ops.runs", "bullswarm_server.ops.launch"):
         monkeypatch.setattr(f"{module}.start_kernel", start)
     return wanted
 

@@ -21,7 +21,7 @@ from bullswarm_server.mcp.results import MOST_BYTES, Document, answer, clipped, 
 from bullswarm_server.mcp.session import Call
 from bullswarm_server.mcp.tools.tool import READS, Tool
 from bullswarm_server.mcp.waiting import Report
-from bullswarm_server.metering import outcome_lines, renew
+from bullswarm_server.ops.meters import outcome_lines, renew
 
 _MOST_ROWS = 64
 _MOST_PROBLEMS, _PROBLEM_LENGTH = 5, 200

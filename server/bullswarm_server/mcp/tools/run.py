@@ -11,7 +11,6 @@ from mcp_types import CallToolResult, TextContent
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import UsageError
 from bullswarm_core.runs.state import RunState
-from bullswarm_server.launch import create_run
 from bullswarm_server.mcp.arguments import RunArguments
 from bullswarm_server.mcp.asking import asking, check_answer_schema, refuse_second_writer, task_text, working_folder
 from bullswarm_server.mcp.results import plain_text
@@ -22,6 +21,7 @@ from bullswarm_server.mcp.verdicts import running_answer, verdict_answer
 from bullswarm_server.mcp.waiting import Report, signs_of_life, wait_for_verdict
 from bullswarm_server.mcp.waits import patience_of
 from bullswarm_server.mcp.workflow_answers import workflow_answer
+from bullswarm_server.ops.launch import create_run
 
 _WITH_RUN_ID = frozenset({"run_id", "wait_s", "cursor"})
 _CODE_MODE_TIP = (

@@ -15,8 +15,6 @@ from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.wire import iso
 from bullswarm_server.cli.runs_reading import DAMAGE, DAMAGED, LIST_VERSION, RESULT_VERSION, damaged_document
-from bullswarm_server.driving import refuse_own_worker
-from bullswarm_server.launch import request_stop
 from bullswarm_server.mcp.arguments import RunsArguments
 from bullswarm_server.mcp.results import Document, answer, clipped, fence, fitted, path_text, without_empty
 from bullswarm_server.mcp.session import Call
@@ -25,7 +23,9 @@ from bullswarm_server.mcp.tools.tool import ACTS, Tool
 from bullswarm_server.mcp.verdicts import Output
 from bullswarm_server.mcp.waiting import Report
 from bullswarm_server.mcp.workflow_answers import workflow_answer
-from bullswarm_server.workflow_machine import here
+from bullswarm_server.ops.launch import request_stop
+from bullswarm_server.ops.runs import refuse_own_worker
+from bullswarm_server.ops.workflows import here
 
 # A page for reading on: text and document each carry it.
 _PAGE_BYTES = 3400

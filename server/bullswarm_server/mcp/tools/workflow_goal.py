@@ -13,7 +13,6 @@ from bullswarm_core.errors import UsageError
 from bullswarm_core.fast.files import open_ordinary
 from bullswarm_core.program.issues import issues_of
 from bullswarm_core.runs.services import utc_now
-from bullswarm_server.launch import create_workflow
 from bullswarm_server.mcp.arguments import WorkflowGoalArguments
 from bullswarm_server.mcp.asking import working_folder
 from bullswarm_server.mcp.results import answer, clipped, fitted, without_empty
@@ -21,7 +20,8 @@ from bullswarm_server.mcp.session import Call, absolute_file
 from bullswarm_server.mcp.tools.run import wait_on
 from bullswarm_server.mcp.tools.tool import ACTS, Tool
 from bullswarm_server.mcp.waiting import Report
-from bullswarm_server.workflow_machine import here
+from bullswarm_server.ops.launch import create_workflow
+from bullswarm_server.ops.workflows import here
 
 SCHEMA_VERSION = "bullswarm.workflow-goal.v1"
 CONTRACT = "bullswarm://program-contract"

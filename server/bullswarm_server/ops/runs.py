@@ -1,20 +1,40 @@
-"""Carries a wish out on a workflow and sees to it that a kernel does what it comes to."""
+"""A run as it is, as one document, and what may be asked of it; a kernel is started where none is there to do it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import UsageError
 from bullswarm_core.home import Home
+from bullswarm_core.labels import Labels
 from bullswarm_core.runs.events import Payload, SteeringAdded
+from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.intents import Wish, carry_out
 from bullswarm_core.runs.liveness import KernelState, kernel_state
+from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
+from bullswarm_core.runs.verdict_document import running_document
+from bullswarm_core.runs.workflow_result import running_result
 from bullswarm_core.workers.environment import read_depth
 from bullswarm_core.workers.spawn import MARKER
-from bullswarm_server.launch import ROOT_VARIABLE, start_kernel
+from bullswarm_server.ops.launch import ROOT_VARIABLE, start_kernel
+
+
+def document_of(home: Home, state: RunState) -> dict[str, Any]:
+    """Return a run's verdict or result, or how far it is."""
+    if state.finished is not None:
+        return dict(state.finished.verdict)
+    labels = Labels.load(home)
+    alive = kernel_state(home, state, now=utc_now()) is not KernelState.GONE
+    if not state.is_single:
+        folder = RunFolder.of(home, state.created.run_id)
+        return running_result(state, kernel_alive=alive, folder=folder, label=labels.shown)
+    step = next(iter(state.steps.values()))
+    label = labels.shown(step.current.picked.pool) if step.current else None
+    return running_document(state, kernel_alive=alive, label=label)
 
 
 def act(

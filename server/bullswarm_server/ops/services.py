@@ -36,7 +36,7 @@ def services_for(
 
     def freshen_meters() -> None:
         from bullswarm_core.settings import Settings
-        from bullswarm_server.metering import bring_up_to_date
+        from bullswarm_server.ops.meters import bring_up_to_date
 
         # Settings that can't be read stop the pick itself, with their own words.
         with suppress(BullswarmError):
@@ -44,7 +44,7 @@ def services_for(
 
     def read_meter(pool_id: str) -> None:
         from bullswarm_core.settings import Settings
-        from bullswarm_server.metering import AFTER_LIMIT_SEC, read_now, readable_pools
+        from bullswarm_server.ops.meters import AFTER_LIMIT_SEC, read_now, readable_pools
 
         with suppress(BullswarmError):
             readable = readable_pools(load_profiles(), Settings.load(home), environ=environ)

@@ -21,9 +21,9 @@ from bullswarm_core.runs.state import RunState, begun
 from bullswarm_core.runs.worktree_obstacles import isolation_issues
 from bullswarm_core.settings import Settings
 from bullswarm_core.values import dataclass
-from bullswarm_server.asked import origin_from
-from bullswarm_server.launch import Origin
-from bullswarm_server.machine import services_for, why_no_pool
+from bullswarm_server.ops.launch import Origin
+from bullswarm_server.ops.services import services_for, why_no_pool
+from bullswarm_server.ops.tasks import origin_from
 
 
 @dataclass(frozen=True, slots=True)

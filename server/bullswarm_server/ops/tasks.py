@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from bullswarm_core import ledger
 from bullswarm_core.caller import Caller, check_depth
 from bullswarm_core.errors import UnknownNameError
 from bullswarm_core.home import Home
+from bullswarm_core.labels import Labels, WhyNoPool
 from bullswarm_core.ledger import Booking
 from bullswarm_core.quota.durations import expectations
 from bullswarm_core.routing import Decision
@@ -20,9 +21,8 @@ from bullswarm_core.runs.services import Services
 from bullswarm_core.runs.task import Task
 from bullswarm_core.settings import Settings
 from bullswarm_core.workers.tree import tree_of
-from bullswarm_server.cli.task_arguments import PoolNames
-from bullswarm_server.launch import ROOT_VARIABLE, Origin
-from bullswarm_server.machine import why_no_pool
+from bullswarm_server.ops.launch import ROOT_VARIABLE, Origin
+from bullswarm_server.ops.services import why_no_pool
 
 # `route` answers without a task; a pick does not depend on the words.
 ANY_TASK = "(no task given)"
@@ -64,6 +64,28 @@ class Asked:
         tree = tree_of(self.task.cwd)
         booking = second_writer(ledger.entries(self.connection, now=self.view.now), self.task, tree)
         return Conflict(booking, tree, Journal(self.connection).short_id(booking.run)) if booking else None
+
+
+class PoolNames:
+    """Turns what a person types into ids; either a pool's id or its label is accepted."""
+
+    def __init__(self, pool_ids: Iterable[str], labels: Labels, *, why_no_pool: WhyNoPool | None = None) -> None:
+        self._ids = frozenset(pool_ids)
+        self._labels = labels
+        self._why_no_pool = why_no_pool
+
+    def pool(self, name: str) -> str:
+        """Return the id of a pool. Raises UnknownNameError for a name that no pool has."""
+        return self._labels.resolve(name, self._ids, why_no_pool=self._why_no_pool)
+
+    def provider(self, name: str) -> str:
+        """Return the name of a provider that has a pool. Raises UnknownNameError for another."""
+        known = sorted({pool_id.partition(":")[0] for pool_id in self._ids})
+        if name not in known:
+            why = self._why_no_pool(name) if self._why_no_pool else None
+            pools = f"pools exist of {', '.join(known)}"
+            raise UnknownNameError(f'unknown provider "{name}"', hint=f"{pools} · {why}" if why else pools)
+        return name
 
 
 def pool_names(services: Services, pool_ids: Sequence[str], *, home: Home, environ: Mapping[str, str]) -> PoolNames:
