@@ -10,6 +10,7 @@ from typing import Any, TextIO
 from bullswarm_core.errors import BullswarmError
 from bullswarm_core.home import Home
 from bullswarm_core.values import dataclass
+from bullswarm_server.ops.context import Context
 
 
 def escaped(document: str) -> str:
@@ -34,6 +35,11 @@ class CommandContext:
     out: TextIO
     err: TextIO
     colour: bool = False
+
+    @property
+    def ops(self) -> Context:
+        """Where the use cases work that a verb asks for."""
+        return Context(self.home, self.environ)
 
     def print(self, *lines: str) -> None:
         """Write lines for people to standard output."""

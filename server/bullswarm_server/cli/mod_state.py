@@ -24,6 +24,7 @@ from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.cli.runs_reading import state_named
 from bullswarm_server.hook_state import refresh
+from bullswarm_server.ops.files import tail
 from bullswarm_server.ops.meters import renew
 
 if TYPE_CHECKING:
@@ -145,16 +146,12 @@ def _excerpt(attempt: AttemptState | None, files: AttemptFiles | None) -> str:
 
 def _tail(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            file.seek(0, 2)
-            start = max(0, file.tell() - _EXCERPT_BYTES)
-            file.seek(start)
-            data = file.read(_EXCERPT_BYTES)
+        data, is_cut = tail(path, _EXCERPT_BYTES)
     except OSError:
         return ""
     text = plain(data.decode("utf-8", "replace")).strip()
     # A line that was cut at its head says less than none.
-    return text.partition("\n")[2] if start and "\n" in text else text
+    return text.partition("\n")[2] if is_cut and "\n" in text else text
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
-import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,11 +11,13 @@ from typing import Any
 from bullswarm_core.errors import UsageError
 from bullswarm_core.pools import EFFORTS, LANES, Lane
 from bullswarm_core.runs.task import MAX_PROMPT_BYTES, Task
+from bullswarm_server.ops.files import decoded, limited, read_regular
 from bullswarm_server.ops.tasks import PoolNames
 
 # Where a command is typed, when it names no folder.
 HERE = "."
 LARGEST_TIMEOUT_SEC = 30 * 24 * 3600
+TOO_LARGE = "put the material into a file in the folder"
 
 
 def add_task_arguments(parser: argparse.ArgumentParser, *, prompt_required: bool) -> None:
@@ -78,7 +78,14 @@ def answer_schema(text: str) -> dict[str, Any]:
     if text.lstrip().startswith("{"):
         return read_schema(text, what="--answer-schema")
     what = f"the answer schema {text}"
-    return read_schema(_bytes_of(Path(text), what=what, hint="give a file that holds a JSON Schema"), what=what)
+    data = read_regular(
+        Path(text),
+        what=what,
+        most=MAX_PROMPT_BYTES,
+        irregular="give a file that holds a JSON Schema",
+        too_large=TOO_LARGE,
+    )
+    return read_schema(data, what=what)
 
 
 def read_prompt(options: argparse.Namespace) -> str:
@@ -96,40 +103,15 @@ def read_prompt(options: argparse.Namespace) -> str:
 def _read_task_file(name: str) -> str:
     if name != "-":
         return task_file_text(Path(name), what=f"the task file {name}")
-    data = sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1)
-    return _decoded(data, what="the task on standard input")
+    what, data = "the task on standard input", sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1)
+    return decoded(limited(data, what=what, most=MAX_PROMPT_BYTES, too_large=TOO_LARGE), what=what)
 
 
 def task_file_text(path: Path, *, what: str) -> str:
-    """Return the text of a regular file of at most 8 MiB; ``what`` names it in an error.
-
-    A device or a FIFO is never opened: it would be read for ever, or waited for. Raises UsageError.
-    """
-    return _decoded(_bytes_of(path, what=what, hint="give a file that holds the task"), what=what)
-
-
-def _bytes_of(path: Path, *, what: str, hint: str) -> bytes:
-    """Return what a regular file holds, and a byte more than a task may have where it holds more."""
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise UsageError(f"{what} is no regular file", hint=hint)
-        # It may have become a FIFO since: opening one without this waits for a writer.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            return file.read(MAX_PROMPT_BYTES + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
-    except (OSError, ValueError) as error:
-        words = getattr(error, "strerror", None) or error
-        raise UsageError(f"cannot read {what}: {words}", hint="give a file that exists") from error
-
-
-def _decoded(data: bytes, *, what: str) -> str:
-    if len(data) > MAX_PROMPT_BYTES:
-        raise UsageError(
-            f"{what} has more than {MAX_PROMPT_BYTES} bytes", hint="put the material into a file in the folder"
-        )
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{what} is not UTF-8 (byte {error.start})", hint="save it as UTF-8") from error
+    """Return the text of a regular file of at most 8 MiB; ``what`` names it in an error. Raises UsageError."""
+    irregular = "give a file that holds the task"
+    data = read_regular(path, what=what, most=MAX_PROMPT_BYTES, irregular=irregular, too_large=TOO_LARGE)
+    return decoded(data, what=what)
 
 
 def working_folder(name: str, *, lane: Lane) -> str:

@@ -35,7 +35,7 @@ def asking(call: Call, given: TaskArguments, *, cwd: str, prompt: str | None, wr
         avoided = providers_of(given.independent_of, connection, option="independent_of")
         task = _task(given, cwd, prompt, names, avoided)
         refuse_home_in_reach(call.home, task)
-        caller = call.caller(profiles)
+        caller = call.ops.caller(profiles)
         if task.pool is not None and task.pool == caller.pool_id:
             raise UsageError(
                 f"pool {task.pool} is your own ({caller.why}): work given to it would spend the quota that you are running on",

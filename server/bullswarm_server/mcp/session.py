@@ -9,9 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bullswarm_core.caller import Caller, find_caller
-from bullswarm_core.connector import PoolProfile
-from bullswarm_core.database import open_database
 from bullswarm_core.errors import UnknownNameError, UsageError
 from bullswarm_core.home import Home
 from bullswarm_core.runs.intents import Wish
@@ -20,9 +17,9 @@ from bullswarm_core.runs.services import Services, utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.verdict_document import Document
 from bullswarm_server.mcp.waits import Client
+from bullswarm_server.ops.context import Context
 from bullswarm_server.ops.launch import start_kernel
 from bullswarm_server.ops.runs import act, document_of
-from bullswarm_server.ops.services import services_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +53,25 @@ class Call:
     came: float = field(default_factory=time.monotonic)
 
     @property
+    def ops(self) -> Context:
+        """Where the use cases work that this call asks for."""
+        return Context(self.machine.home, self.machine.environ, client_name=self.client.name)
+
+    @property
     def home(self) -> Home:
         """The home of this bullswarm."""
         return self.machine.home
 
     def services(self, *, write_cache: bool) -> Services:
         """Return the engine's services; a call that only reads passes ``write_cache`` False and leaves no trace."""
-        return services_for(self.home, self.machine.environ, write_cache=write_cache)
-
-    def caller(self, profiles: tuple[PoolProfile, ...] = ()) -> Caller:
-        """Work out who calls, from BULLSWARM_CALLER, the client's name, or the environment."""
-        return find_caller(self.machine.environ, client_name=self.client.name, profiles=profiles)
+        return self.ops.services(write_cache=write_cache)
 
     def state_of(self, name: str) -> RunState:
         """Return the state of a run by id, short id or ``last`` (the newest of this caller). Raises UnknownNameError."""
         with self.reading() as journal:
             if journal is None:
                 raise UnknownNameError(f'unknown run "{name}": nothing has been run yet', hint="start one with `run`")
-            caller = self.caller().provider if name == LAST else None
+            caller = self.ops.caller().provider if name == LAST else None
             return journal.state(journal.find(name, caller=caller))
 
     def run_of_key(self, key: str | None) -> str | None:
@@ -86,12 +84,8 @@ class Call:
     @contextlib.contextmanager
     def reading(self) -> Iterator[Journal | None]:
         """Open the journal for reading; None while nothing was ever run here."""
-        connection = open_database(self.home, readonly=True)
-        try:
+        with self.ops.reading() as connection:
             yield Journal(connection) if connection else None
-        finally:
-            if connection is not None:
-                connection.close()
 
     def document_of(self, state: RunState) -> Document:
         """Return a run's verdict, or what can be said of it before."""

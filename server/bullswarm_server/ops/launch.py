@@ -32,6 +32,7 @@ from bullswarm_core.wire import to_wire
 from bullswarm_core.workers.environment import is_session_variable
 from bullswarm_core.workers.identity import of as identity_of
 from bullswarm_core.workers.trusted_programs import place_in_reach, program_places
+from bullswarm_server.ops.files import tail
 
 ROOT_VARIABLE = "BULLSWARM_ROOT"
 _FIRST_LOOKS_SEC = 0.05
@@ -41,6 +42,8 @@ _EARLY_SEC = 3.0
 _MOST_KERNEL_STARTS = 3
 # One run takes some 200 kB of journal and files before its worker says a word; a full disk takes no log line either.
 _LITTLE_SPACE = 1024 * 1024
+# The last line of a log is what counts; a log of hours of work has megabytes.
+_LOG_TAIL_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +270,7 @@ def _start_again(home: Home, state: RunState, starts: int, environ: Mapping[str,
 
 def _last_line(log: Path) -> str:
     try:
-        lines = log.read_text("utf-8", "replace").splitlines()
+        lines = tail(log, _LOG_TAIL_BYTES)[0].decode("utf-8", "replace").splitlines()
     except OSError:
         return "it left no log"
     return next((line.strip()[:500] for line in reversed(lines) if line.strip()), _why_silent(log))

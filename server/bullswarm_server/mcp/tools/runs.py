@@ -58,7 +58,7 @@ async def _runs(call: Call, given: RunsArguments, report: Report) -> CallToolRes
 
 def _wish(call: Call, state: RunState, given: RunsArguments) -> Wish:
     """Return what an operation asks of a workflow. Raises UsageError where an argument of it is missing or wrong."""
-    by = call.caller().provider or "MCP"
+    by = call.ops.caller().provider or "MCP"
     if given.op == "pause":
         return pause(at_once=given.at_once, by=by)
     if given.op == "resume":
