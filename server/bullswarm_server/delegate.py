@@ -13,19 +13,22 @@ is told a JSON line at a time, so that a hook whose time is over still knows whe
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from bullswarm_core.errors import BullswarmError, RunConflictError, StorageError, UsageError
 from bullswarm_core.fast.tree import remove_tree
 from bullswarm_core.home import Home, refuse_foreign
 from bullswarm_core.runs.state import RunState
+
+if TYPE_CHECKING:
+    from bullswarm_server.ops.context import Context
+    from bullswarm_server.ops.tasks import PreparedTask, TaskRequest
 
 Tell = Callable[..., None]
 # The hook shows 12,000 characters; a letter takes up to four bytes.
@@ -47,15 +50,12 @@ def main() -> int:
         request = json.loads(sys.stdin.read())
         home = Home()
         refuse_foreign(home)
-        delegate(request, home, with_caller(home, os.environ, request["provider"]), tell=tell, err=sys.stderr)
+        delegate(request, home, with_caller(home, os.environ, request["provider"]), tell=tell)
     except KeyError as error:
         tell("refused", why=f"the request lacks {error}: it holds prompt, lane, cwd, waitSec and provider")
         return 2
     except (BullswarmError, ValueError, TypeError) as error:
         tell("refused", why=str(error))
-        return 2
-    except SystemExit:  # argparse: the request is not one that `run` would take
-        tell("refused", why="the task was not accepted")
         return 2
     return 0
 
@@ -78,28 +78,20 @@ def with_caller(home: Home, environ: Mapping[str, str], provider: str) -> Mappin
     return {**untold, CALLER_VARIABLE: caller.pool_id or provider}
 
 
-def delegate(request: Mapping[str, Any], home: Home, environ: Mapping[str, str], *, tell: Tell, err: TextIO) -> None:
+def delegate(request: Mapping[str, Any], home: Home, environ: Mapping[str, str], *, tell: Tell) -> None:
     """Pick, start and await. Raises BullswarmError before anything was created for what is wrong with the request."""
-    from bullswarm_core.database import open_database
-    from bullswarm_server.cli.asking import asking
-    from bullswarm_server.cli.context import CommandContext
-    from bullswarm_server.ops.launch import create_run, start_kernel, wait_for
+    from bullswarm_server.ops.context import Context
+    from bullswarm_server.ops.launch import start_kernel, wait_for
+    from bullswarm_server.ops.tasks import prepare_task, record_task
 
-    context = CommandContext(home=home, environ=environ, out=err, err=err)
-    options = _options(request, context)
-    with asking(options, context, prompt_required=True, write_cache=True) as asked:
-        why = _why_not(asked)
+    ctx = Context(home, environ)
+    with prepare_task(ctx, task_request(request, ctx), write_cache=True) as prepared:
+        why = _why_not(prepared)
         if why is not None:
             tell("refused", why=why)
             return
-    connection = open_database(home)
-    try:
-        claim(request)
-        created = create_run(
-            home, connection, asked.task, environ=environ, origin=asked.origin, now=asked.services.now()
-        )
-    finally:
-        connection.close()
+    claim(request)
+    created = record_task(ctx, prepared)
     tell("created", runId=created.run_id, shortId=created.short_id)
     start_kernel(home, created.run_id, environ=environ)
     state = wait_for(home, created.run_id, environ=environ, timeout_sec=float(request["waitSec"]))
@@ -148,27 +140,27 @@ def worker_started(state: RunState) -> bool:
     return any(item.finished is None or item.finished.meta.get("endReason") != _NEVER_STARTED for item in launched)
 
 
-def _options(request: Mapping[str, Any], context: Any) -> argparse.Namespace:
-    from bullswarm_server.cli.task_arguments import add_task_arguments
-    from bullswarm_server.ops.services import services_for
+def task_request(request: Mapping[str, Any], ctx: Context) -> TaskRequest:
+    """Return what a hook asks for. Raises UsageError where a value has not its form."""
+    from bullswarm_server.ops.tasks import TaskRequest
 
-    if not os.path.isabs(str(request["cwd"])):  # noqa: PTH117 - a text, not yet a path
-        raise UsageError(f"the folder {request['cwd']!r} is not absolute", hint="give the session's working folder")
-    parser = argparse.ArgumentParser(prog="bullswarm delegation", allow_abbrev=False)
-    add_task_arguments(parser, prompt_required=True)
-    words = [f"--lane={request['lane']}", f"--cwd={request['cwd']}", f"--prompt={request['prompt']}"]
+    prompt, cwd = request["prompt"], request["cwd"]
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise UsageError("the task is empty", hint="give the words of the task as prompt")
+    if not isinstance(cwd, str) or not os.path.isabs(cwd):  # noqa: PTH117 - a text, not yet a path
+        raise UsageError(f"the folder {cwd!r} is not absolute", hint="give the session's working folder")
     # A stand-in that no model is behind would be a worse answer than the agent's own subagent.
-    profiles = services_for(context.home, context.environ).load_profiles()
-    words += [f"--avoid-pool={profile.id}" for profile in profiles if profile.connector.last_resort]
-    return parser.parse_args(words)
+    profiles = ctx.services().load_profiles()
+    stand_ins = [profile.id for profile in profiles if profile.connector.last_resort]
+    return TaskRequest(lane=request["lane"], cwd=cwd, prompt=prompt, avoid_pools=stand_ins)
 
 
-def _why_not(asked: Any) -> str | None:
-    decision = asked.decide()
+def _why_not(prepared: PreparedTask) -> str | None:
+    decision = prepared.decide()
     if decision.pool is None:
-        return str(decision.reason)
-    conflict = asked.conflict()
-    return str(conflict.text()) if conflict else None
+        return decision.reason
+    conflict = prepared.conflict()
+    return conflict.text() if conflict else None
 
 
 def _pool_label(state: RunState, home: Home) -> str | None:

@@ -108,7 +108,7 @@ def test_a_group_without_its_verb_shows_what_there_is(
 def test_what_is_no_project_is_refused(environ: dict[str, str], own_home: Path) -> None:
     for lane, cwd, words, said in (
         ("analyze", Path("/"), [], "/ is the whole machine"),
-        ("build", own_home, [], "is your home, no project"),
+        ("build", own_home, [], "is your home folder, no project"),
         ("build", own_home, ["--add-dir", "/"], "/ is the whole machine"),
     ):
         done = subprocess.run(

@@ -6,14 +6,13 @@ import argparse
 from typing import Any
 
 from bullswarm_core.routing import Decision
-from bullswarm_server.cli.asking import asking
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.cli.meter_argument import add_meter_argument
-from bullswarm_server.cli.task_arguments import add_task_arguments
+from bullswarm_server.cli.task_arguments import add_task_arguments, task_request
 from bullswarm_server.displays.route import decision_lines
 from bullswarm_server.displays.text import Style
-from bullswarm_server.ops.tasks import Asked
+from bullswarm_server.ops.tasks import PreparedTask, prepare_task
 
 SCHEMA_VERSION = "bullswarm.route.v1"
 
@@ -21,23 +20,24 @@ SCHEMA_VERSION = "bullswarm.route.v1"
 def run(arguments: list[str], context: CommandContext) -> int:
     """Print the decision; exit 1 when no pool can take the task."""
     options = _parser().parse_args(arguments)
-    with asking(options, context, prompt_required=False, write_cache=False) as asked:
-        decision = asked.decide()
+    request = task_request(options, prompt_required=False)
+    with prepare_task(context.ops, request, write_cache=False) as prepared:
+        decision = prepared.decide()
     if options.json:
-        context.print_json(document(asked, decision))
+        context.print_json(document(prepared, decision))
     else:
         context.print(*decision_lines(decision, style=Style(colour=context.colour)))
     return 0 if decision.pool else 1
 
 
-def document(asked: Asked, decision: Decision) -> dict[str, Any]:
+def document(prepared: PreparedTask, decision: Decision) -> dict[str, Any]:
     """Return the machine form of a pick that was only shown."""
     return {
         "schemaVersion": SCHEMA_VERSION,
-        "lane": asked.task.lane,
-        "effort": asked.task.tier,
-        "cwd": asked.task.cwd,
-        "caller": asked.origin.caller_pool,
+        "lane": prepared.task.lane,
+        "effort": prepared.task.tier,
+        "cwd": prepared.task.cwd,
+        "caller": prepared.origin.caller_pool,
         **decision.to_json(),
     }
 

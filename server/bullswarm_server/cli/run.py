@@ -13,16 +13,15 @@ from bullswarm_core.routing import Decision
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.verdict_document import SCHEMA_VERSION, running_document
-from bullswarm_server.cli.asking import asking
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.cli.meter_argument import add_meter_argument
-from bullswarm_server.cli.task_arguments import add_task_arguments, answer_schema, seconds
+from bullswarm_server.cli.task_arguments import add_task_arguments, answer_schema, seconds, task_request
 from bullswarm_server.displays.route import forecast_line, pick_line
 from bullswarm_server.displays.text import Style
 from bullswarm_server.displays.verdict import verdict_lines
-from bullswarm_server.ops.launch import create_run, request_stop, start_kernel, wait_for
-from bullswarm_server.ops.tasks import Asked
+from bullswarm_server.ops.launch import request_stop, start_kernel, wait_for
+from bullswarm_server.ops.tasks import PreparedTask, prepare_task, record_task
 
 EXIT_INTERRUPTED = 130
 _EXIT_STILL_RUNNING = 2
@@ -33,17 +32,12 @@ def run(arguments: list[str], context: CommandContext) -> int:
     options = _parser().parse_args(arguments)
     if options.meter and not options.dry_run:
         raise UsageError("--meter supposes a reading", hint="use it with --dry-run or `bullswarm route`")
-    with asking(options, context, prompt_required=True, write_cache=not options.dry_run) as asked:
+    request = task_request(options, prompt_required=True)
+    with prepare_task(context.ops, request, write_cache=not options.dry_run) as prepared:
         if options.dry_run:
-            return _dry_run(asked, options, context)
-        _refuse_second_writer(asked)
-    connection = open_database(context.home)
-    try:
-        created = create_run(
-            context.home, connection, asked.task, environ=context.environ, origin=asked.origin, now=asked.services.now()
-        )
-    finally:
-        connection.close()
+            return _dry_run(prepared, options, context)
+        _refuse_second_writer(prepared)
+    created = record_task(context.ops, prepared)
     return follow(context, created.run_id, start=True, heartbeat_sec=options.heartbeat, as_json=options.json)
 
 
@@ -120,18 +114,18 @@ def _stop(context: CommandContext, run_id: str) -> None:
         connection.close()
 
 
-def _refuse_second_writer(asked: Asked) -> None:
+def _refuse_second_writer(prepared: PreparedTask) -> None:
     """Refuse early, with nothing created, what the kernel would refuse for good inside its transaction."""
-    conflict = asked.conflict()
+    conflict = prepared.conflict()
     if conflict is not None:
         raise RunConflictError(conflict.text())
 
 
-def _dry_run(asked: Asked, options: argparse.Namespace, context: CommandContext) -> int:
-    decision = asked.decide()
-    command = _command(asked, decision)
+def _dry_run(prepared: PreparedTask, options: argparse.Namespace, context: CommandContext) -> int:
+    decision = prepared.decide()
+    command = _command(prepared, decision)
     if options.json:
-        context.print_json(_dry_document(asked, decision, command))
+        context.print_json(_dry_document(prepared, decision, command))
         return 0 if decision.pool else 1
     context.print(pick_line(decision, style=Style(colour=context.colour)))
     if decision.pool:
@@ -139,13 +133,13 @@ def _dry_run(asked: Asked, options: argparse.Namespace, context: CommandContext)
     return 0 if decision.pool else 1
 
 
-def _command(asked: Asked, decision: Decision) -> str | None:
+def _command(prepared: PreparedTask, decision: Decision) -> str | None:
     from bullswarm_core.runs.prepare import preview
 
-    return preview(asked.services, asked.view.settings, asked.task, decision) if decision.pool else None
+    return preview(prepared.services, prepared.view.settings, prepared.task, decision) if decision.pool else None
 
 
-def _dry_document(asked: Asked, decision: Decision, command: str | None) -> dict[str, Any]:
+def _dry_document(prepared: PreparedTask, decision: Decision, command: str | None) -> dict[str, Any]:
     answer = decision.to_json()
     return {
         "schemaVersion": SCHEMA_VERSION,
@@ -157,9 +151,9 @@ def _dry_document(asked: Asked, decision: Decision, command: str | None) -> dict
         "backAt": answer["backAt"],
         "pick": {
             "pool": decision.pool,
-            "poolLabel": asked.services.label(decision.pool),
-            "lane": asked.task.lane,
-            "effort": asked.task.tier,
+            "poolLabel": prepared.services.label(decision.pool),
+            "lane": prepared.task.lane,
+            "effort": prepared.task.tier,
             "model": answer["model"],
             "command": command,
         }

@@ -10,14 +10,15 @@ from typing import Any
 
 from bullswarm_core.errors import UsageError
 from bullswarm_core.pools import EFFORTS, LANES, Lane
-from bullswarm_core.runs.task import MAX_PROMPT_BYTES, Task
+from bullswarm_core.runs.task import MAX_PROMPT_BYTES
+from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.ops.files import decoded, limited, read_regular
-from bullswarm_server.ops.tasks import PoolNames
+from bullswarm_server.ops.tasks import LARGER_THAN_A_TASK, TaskRequest, Terms, task_file_text, working_folder
 
 # Where a command is typed, when it names no folder.
 HERE = "."
 LARGEST_TIMEOUT_SEC = 30 * 24 * 3600
-TOO_LARGE = "put the material into a file in the folder"
+_TERMS = Terms(folder="--add-dir", independent_of="--independent-of")
 
 
 def add_task_arguments(parser: argparse.ArgumentParser, *, prompt_required: bool) -> None:
@@ -83,7 +84,7 @@ def answer_schema(text: str) -> dict[str, Any]:
         what=what,
         most=MAX_PROMPT_BYTES,
         irregular="give a file that holds a JSON Schema",
-        too_large=TOO_LARGE,
+        too_large=LARGER_THAN_A_TASK,
     )
     return read_schema(data, what=what)
 
@@ -104,60 +105,36 @@ def _read_task_file(name: str) -> str:
     if name != "-":
         return task_file_text(Path(name), what=f"the task file {name}")
     what, data = "the task on standard input", sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1)
-    return decoded(limited(data, what=what, most=MAX_PROMPT_BYTES, too_large=TOO_LARGE), what=what)
+    return decoded(limited(data, what=what, most=MAX_PROMPT_BYTES, too_large=LARGER_THAN_A_TASK), what=what)
 
 
-def task_file_text(path: Path, *, what: str) -> str:
-    """Return the text of a regular file of at most 8 MiB; ``what`` names it in an error. Raises UsageError."""
-    irregular = "give a file that holds the task"
-    data = read_regular(path, what=what, most=MAX_PROMPT_BYTES, irregular=irregular, too_large=TOO_LARGE)
-    return decoded(data, what=what)
-
-
-def working_folder(name: str, *, lane: Lane) -> str:
-    """Return the real path of the folder to work in.
-
-    Raises UsageError when it is no folder, when it is the whole machine, and when a worker would write in the person's
-    home only because the command was typed there.
-    """
-    folder = Path(name).expanduser()
-    if not folder.is_dir():
-        what = "is not a folder" if folder.exists() else "does not exist"
-        raise UsageError(f"--add-dir {name} {what}", hint="give the folder that the task is about")
-    try:
-        real = folder.resolve()
-    except FileNotFoundError as error:
-        raise UsageError(
-            "the folder that this was called in has been deleted", hint="cd to one that exists, or give --add-dir"
-        ) from error
-    if real == Path("/"):
-        raise UsageError(
-            "/ is the whole machine, no project", hint="give the folder that the task is about with --add-dir"
-        )
-    if name == HERE and lane != "analyze" and real == Path.home().resolve():
-        raise UsageError(
-            f"{real} is your home, no project", hint="give the folder that the task is about with --add-dir"
-        )
-    return str(real)
-
-
-def build_task(options: argparse.Namespace, *, prompt: str, names: PoolNames, avoid_also: tuple[str, ...] = ()) -> Task:
-    """Return the task that the arguments describe, with labels turned into ids and unknown names refused."""
-    return Task(
-        prompt=prompt,
+def task_request(options: argparse.Namespace, *, prompt_required: bool) -> TaskRequest:
+    """Return what the arguments ask for. Raises UsageError where the task is given twice or can't be read."""
+    return TaskRequest(
         lane=options.lane,
-        cwd=working_folder(options.cwd, lane=options.lane),
+        cwd=options.cwd,
+        folder_is_chosen=options.cwd != HERE,
+        prompt=read_prompt(options) or ("" if prompt_required else None),
         effort=options.effort,
         reasoning=options.reasoning,
         model=options.model,
-        pool=names.pool(options.pool) if options.pool is not None else None,
-        use_pools=tuple(names.pool(name) for name in options.use_pool),
-        avoid_pools=tuple(names.pool(name) for name in options.avoid_pool),
-        use_providers=tuple(names.provider(name) for name in options.use_provider),
-        avoid_providers=tuple(dict.fromkeys((*map(names.provider, options.avoid_provider), *avoid_also))),
-        independent_of=tuple(options.independent_of),
-        capabilities=tuple(options.capability),
+        pool=options.pool,
+        use_pools=options.use_pool,
+        avoid_pools=options.avoid_pool,
+        use_providers=options.use_provider,
+        avoid_providers=options.avoid_provider,
+        independent_of=options.independent_of,
+        capabilities=options.capability,
         timeout_sec=getattr(options, "timeout", None),
         shared_tree=getattr(options, "shared_tree", False),
         answer=getattr(options, "answer_schema", None),
+        meters=options.meter,
+        terms=_TERMS,
+    )
+
+
+def folder_of(options: argparse.Namespace, context: CommandContext, *, lane: Lane) -> str:
+    """Return the real path of the folder that ``--add-dir`` names, or the one here. Raises UsageError."""
+    return working_folder(
+        options.cwd, lane=lane, environ=context.environ, called=_TERMS.folder, is_chosen=options.cwd != HERE
     )

@@ -13,7 +13,6 @@ from typing import Any
 from bullswarm_core.caller import find_caller
 from bullswarm_core.database import open_database
 from bullswarm_core.errors import UnknownNameError, UsageError
-from bullswarm_core.labels import Labels
 from bullswarm_core.runs import commands, intents
 from bullswarm_core.runs.liveness import KernelState, kernel_state
 from bullswarm_core.runs.nodes import OVER, STUCK, answer_of, statuses
@@ -25,8 +24,7 @@ from bullswarm_server.cli.runs_reading import print_run, state_named
 from bullswarm_server.cli.workflow_program import read_document
 from bullswarm_server.ops.launch import request_stop, wait_for
 from bullswarm_server.ops.runs import act, document_of, refuse_own_worker
-from bullswarm_server.ops.services import services_for, why_no_pool
-from bullswarm_server.ops.tasks import PoolNames
+from bullswarm_server.ops.tasks import names_of_pools
 from bullswarm_server.ops.workflows import here
 
 WAIT_VERSION = "bullswarm.workflow-wait.v1"
@@ -129,7 +127,7 @@ def add(options: argparse.Namespace, context: CommandContext) -> int:
 def rerun(options: argparse.Namespace, context: CommandContext) -> int:
     """Begin a step anew, kept from some pools for good."""
     wanted = [name.strip() for names in options.avoid for name in names.split(",") if name.strip()]
-    names = _pool_names(context) if wanted else None
+    names = names_of_pools(context.ops) if wanted else None
     avoid = [names.pool(name) for name in wanted] if names else []
     return _act(
         options, context, intents.rerun(options.step, avoid=avoid, by=who(context)), f"{options.step} begins anew"
@@ -144,7 +142,7 @@ def accept(options: argparse.Namespace, context: CommandContext) -> int:
 
 def restart(options: argparse.Namespace, context: CommandContext) -> int:
     """Stop a step's running worker and begin the step anew."""
-    pool = _pool_names(context).pool(options.pool) if options.pool is not None else None
+    pool = names_of_pools(context.ops).pool(options.pool) if options.pool is not None else None
     wish = intents.restart(options.step, pool=pool, by=who(context))
     return _act(options, context, wish, f"{options.step} is stopped and begins anew")
 
@@ -224,11 +222,3 @@ def _fragment(options: argparse.Namespace, state: RunState) -> Any:
     if answer is None:
         raise UsageError(f"step {options.from_answer} has no typed answer", hint="give the steps with --steps FILE")
     return answer
-
-
-def _pool_names(context: CommandContext) -> PoolNames:
-    services = services_for(context.home, context.environ, write_cache=False)
-    pool_ids = [profile.id for profile in services.load_profiles()]
-    return PoolNames(
-        pool_ids, Labels.load(context.home).among(pool_ids), why_no_pool=why_no_pool(context.home, context.environ)
-    )

@@ -24,7 +24,7 @@ from bullswarm_core.wire import iso
 from bullswarm_core.workers.tree import tree_of
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.run import follow
-from bullswarm_server.cli.task_arguments import working_folder
+from bullswarm_server.cli.task_arguments import folder_of
 from bullswarm_server.cli.workflow_driving import follow_live
 from bullswarm_server.cli.workflow_program import read_document
 from bullswarm_server.displays.workflow import launch_lines
@@ -50,7 +50,7 @@ def goal(options: argparse.Namespace, context: CommandContext) -> int:
     if issues:
         return refuse_invalid(issues, options, context)
     plan = program_from(program)
-    cwd = working_folder(options.cwd, lane="build" if _writers(plan) else "analyze")
+    cwd = folder_of(options, context, lane="build" if _writers(plan) else "analyze")
     _check_goal(options.goal)
     machine = here(context.home, context.environ)
     origin, chosen = machine.origin(), _chosen(options, machine)

@@ -17,7 +17,7 @@ from bullswarm_core.program.model import Program, Step, program_from
 from bullswarm_core.runs.checks import start_checks
 from bullswarm_core.runs.folder import AttemptFiles
 from bullswarm_server.cli.context import CommandContext
-from bullswarm_server.cli.task_arguments import HERE, working_folder
+from bullswarm_server.cli.task_arguments import HERE, folder_of
 from bullswarm_server.cli.workflow_goal import refuse_invalid
 from bullswarm_server.cli.workflow_program import read_document
 from bullswarm_server.displays.text import one_line
@@ -49,7 +49,7 @@ def validate(options: argparse.Namespace, context: CommandContext) -> int:
     if issues:
         return refuse_invalid(issues, options, context)
     plan = program_from(program)
-    cwd = working_folder(options.cwd, lane="analyze")
+    cwd = folder_of(options, context, lane="analyze")
     launch = _launch_line(options)
     if not options.json:
         _print_plan(plan, cwd, launch, context)

@@ -152,7 +152,7 @@ async def test_failed_work_is_a_verdict_and_no_error_of_the_call(site: Site) -> 
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"cwd": "/"}, "the root of the file system"),
+    ({"cwd": "/"}, "/ is the whole machine, no project"),
     ({"cwd": "relative/path"}, 'cwd "relative/path" is not absolute'),
     ({"cwd": None}, "cwd is missing"),
     ({"cwd": "/no/such/folder"}, "does not exist"),
@@ -208,8 +208,8 @@ async def test_the_home_folder_is_no_project(site: Site) -> None:
     site.worker("alpha", SAY)
     (site.root / "link").symlink_to(site.root / "home")
     async with calling(site) as call:
-        for folder in ("home", "link"):
-            said = await call("run", **task(site, cwd=str(site.root / folder)))
+        for folder, lane in (("home", "build"), ("home", "chore"), ("link", "build")):
+            said = await call("run", **task(site, cwd=str(site.root / folder), lane=lane))
             assert said.error
             assert "home folder" in said.text
 

@@ -16,6 +16,7 @@ from bullswarm_server.mcp.results import answer, clipped, fitted
 from bullswarm_server.mcp.session import Call
 from bullswarm_server.mcp.tools.tool import Tool
 from bullswarm_server.mcp.waiting import Report
+from bullswarm_server.ops.services import why_no_pool
 
 _MOST_ROWS = 64
 
@@ -35,14 +36,17 @@ def _work(call: Call, given: LabelArguments) -> CallToolResult:
     if given.label is not None or given.clear:
         return _changed(call, given.pool, given.label, pool_ids)
     kept, labels = Labels.kept(call.home), Labels.load(call.home)
-    pool_id = labels.resolve(given.pool, {*pool_ids, *dict(kept.items())})
+    known, why = {*pool_ids, *dict(kept.items())}, why_no_pool(call.home, call.machine.environ)
+    pool_id = labels.resolve(given.pool, known, why_no_pool=why)
     return _shown([(pool_id, kept.of(pool_id))], labels)
 
 
 def _changed(call: Call, pool: str, label: str | None, pool_ids: frozenset[str]) -> CallToolResult:
-    pool_id = (
-        clear_label(call.home, pool, pool_ids)[0] if label is None else set_label(call.home, pool, label, pool_ids)
-    )
+    why = why_no_pool(call.home, call.machine.environ)
+    if label is None:
+        pool_id, _ = clear_label(call.home, pool, pool_ids, why_no_pool=why)
+    else:
+        pool_id = set_label(call.home, pool, label, pool_ids, why_no_pool=why)
     # The hooks and the status line of the agents show labels, too.
     refresh(call.home, call.machine.environ, keep_unseen=True)
     return _shown([(pool_id, label)], Labels.load(call.home))

@@ -72,7 +72,7 @@ def pools_now(call: Call, only: str | None = None, *, force: bool = False) -> tu
     settings, labels = Settings.load(call.home), Labels.load(call.home)
     shown = registry.profiles
     if only is not None:
-        wanted = labels.resolve(only, [profile.id for profile in shown])
+        wanted = labels.resolve(only, registry.pool_ids(), why_no_pool=registry.why_no_pool)
         shown = tuple(profile for profile in shown if profile.id == wanted)
     environ = call.machine.environ
     renewed = renew(call.home, shown, settings, environ=environ, labels=labels, force=force)

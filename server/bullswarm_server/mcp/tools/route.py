@@ -11,12 +11,12 @@ from bullswarm_core.routing import Decision
 from bullswarm_server.cli.route import document as route_document
 from bullswarm_server.displays.route import decision_lines
 from bullswarm_server.mcp.arguments import RouteArguments
-from bullswarm_server.mcp.asking import asking, working_folder
 from bullswarm_server.mcp.results import Document, answer, clipped, fitted, without_empty
 from bullswarm_server.mcp.session import Call
+from bullswarm_server.mcp.task_requests import absolute_folder, prepare
 from bullswarm_server.mcp.tools.tool import READS, Tool
 from bullswarm_server.mcp.waiting import Report
-from bullswarm_server.ops.tasks import Asked
+from bullswarm_server.ops.tasks import PreparedTask
 
 _MOST_ROWS = 40
 _ROW_KEYS = (
@@ -44,19 +44,19 @@ async def _route(call: Call, given: RouteArguments, _: Report) -> CallToolResult
 
 def _show(call: Call, given: RouteArguments) -> CallToolResult:
     # A pick depends on the folder only for the record: without one nothing is claimed about any.
-    cwd = working_folder(given.cwd, call.machine.environ) if given.cwd else "/"
-    with asking(call, given, cwd=cwd, prompt=given.prompt, write_cache=False) as asked:
-        decision = asked.decide()
-    return pick_answer(asked, decision, folder_given=given.cwd is not None)
+    cwd = absolute_folder(given.cwd) if given.cwd else None
+    with prepare(call, given, cwd=cwd, prompt=given.prompt, write_cache=False) as prepared:
+        decision = prepared.decide()
+    return pick_answer(prepared, decision, folder_given=given.cwd is not None)
 
 
-def pick_answer(asked: Asked, decision: Decision, *, folder_given: bool = True) -> CallToolResult:
+def pick_answer(prepared: PreparedTask, decision: Decision, *, folder_given: bool = True) -> CallToolResult:
     """Answer with a decision: the pick or why there is none, and the pools that were compared and left out."""
-    whole = route_document(asked, decision)
+    whole = route_document(prepared, decision)
     if not folder_given:
         whole["cwd"] = None
-    names = dict(asked.services.labels().items())
-    way_out = enabling(asked, decision)
+    names = dict(prepared.services.labels().items())
+    way_out = enabling(prepared, decision)
 
     def build(rows: int) -> CallToolResult:
         lines = [clipped(line, 400) for line in decision_lines(decision)]
@@ -97,9 +97,9 @@ def _left_out(row: dict[str, Any], names: dict[str, str]) -> Document:
     })  # fmt: skip
 
 
-def enabling(asked: Asked, decision: Decision) -> str | None:
+def enabling(prepared: PreparedTask, decision: Decision) -> str | None:
     """Say what would bring a worker for a task that has none; None with a worker, or where only time helps."""
-    if decision.pool is not None and not without_worker(asked, decision):
+    if decision.pool is not None and not without_worker(prepared, decision):
         return None
     others = [entry for entry in decision.excluded if entry.kind != "caller"]
     disabled = [entry.pool for entry in others if entry.kind == "disabled"]
@@ -116,12 +116,12 @@ def enabling(asked: Asked, decision: Decision) -> str | None:
     return None
 
 
-def without_worker(asked: Asked, decision: Decision) -> bool:
+def without_worker(prepared: PreparedTask, decision: Decision) -> bool:
     """Tell whether the pick is the embedded stand-in, which does no work, and nobody asked for it by name."""
-    profile = asked.services.profile(decision.pool) if decision.pool else None
+    profile = prepared.services.profile(decision.pool) if decision.pool else None
     if profile is None or not profile.connector.last_resort:
         return False
-    request = asked.task.request(caller=asked.origin.caller_pool, candidate_minutes=None)
+    request = prepared.task.request(caller=prepared.origin.caller_pool, candidate_minutes=None)
     return not request.names(profile.id, profile.connector.name)
 
 

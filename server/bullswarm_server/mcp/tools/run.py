@@ -8,20 +8,25 @@ from dataclasses import dataclass
 import anyio.to_thread
 from mcp_types import CallToolResult, TextContent
 
-from bullswarm_core.database import open_database
 from bullswarm_core.errors import UsageError
 from bullswarm_core.runs.state import RunState
 from bullswarm_server.mcp.arguments import RunArguments
-from bullswarm_server.mcp.asking import asking, check_answer_schema, refuse_second_writer, task_text, working_folder
 from bullswarm_server.mcp.results import plain_text
 from bullswarm_server.mcp.session import Call
+from bullswarm_server.mcp.task_requests import (
+    absolute_folder,
+    check_answer_schema,
+    prepare,
+    refuse_second_writer,
+    task_text,
+)
 from bullswarm_server.mcp.tools.route import pick_answer, without_worker
 from bullswarm_server.mcp.tools.tool import ACTS, Tool
 from bullswarm_server.mcp.verdicts import running_answer, verdict_answer
 from bullswarm_server.mcp.waiting import Report, signs_of_life, wait_for_verdict
 from bullswarm_server.mcp.waits import patience_of
 from bullswarm_server.mcp.workflow_answers import workflow_answer
-from bullswarm_server.ops.launch import create_run
+from bullswarm_server.ops.tasks import record_task
 
 _WITH_RUN_ID = frozenset({"run_id", "wait_s", "cursor"})
 _CODE_MODE_TIP = (
@@ -88,27 +93,15 @@ def start(call: Call, given: RunArguments) -> Started | CallToolResult:
     """Record the task and start its kernel; answer at once where no pool can take it, with nothing recorded."""
     prompt = task_text(given)
     check_answer_schema(given.answer_schema)
-    cwd = working_folder(given.cwd, call.machine.environ)
-    with asking(call, given, cwd=cwd, prompt=prompt, write_cache=True) as asked:
-        earlier = call.run_of_key(given.idempotency_key)
+    cwd = absolute_folder(given.cwd)
+    with prepare(call, given, cwd=cwd, prompt=prompt, write_cache=True) as prepared:
+        earlier = prepared.run_of_key(given.idempotency_key)
         if earlier is None:
-            decision = asked.decide()
-            if decision.pool is None or without_worker(asked, decision):
-                return refused(pick_answer(asked, decision))
-            refuse_second_writer(asked)
-    connection = open_database(call.home)
-    try:
-        created = create_run(
-            call.home,
-            connection,
-            asked.task,
-            environ=call.machine.environ,
-            origin=asked.origin,
-            now=asked.services.now(),
-            idempotency_key=given.idempotency_key,
-        )
-    finally:
-        connection.close()
+            decision = prepared.decide()
+            if decision.pool is None or without_worker(prepared, decision):
+                return refused(pick_answer(prepared, decision))
+            refuse_second_writer(prepared)
+    created = record_task(call.ops, prepared, idempotency_key=given.idempotency_key)
     if earlier is None:
         # Where two requests with one key came at once, the second kernel finds the first at work and ends.
         call.machine.start(created.run_id)

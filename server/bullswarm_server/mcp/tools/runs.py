@@ -25,6 +25,7 @@ from bullswarm_server.mcp.waiting import Report
 from bullswarm_server.mcp.workflow_answers import workflow_answer
 from bullswarm_server.ops.launch import request_stop
 from bullswarm_server.ops.runs import refuse_own_worker
+from bullswarm_server.ops.tasks import names_of_pools
 from bullswarm_server.ops.workflows import here
 
 # A page for reading on: text and document each carry it.
@@ -81,13 +82,12 @@ def _wish(call: Call, state: RunState, given: RunsArguments) -> Wish:
     return rerun(given.node, avoid=pools, by=by)
 
 
-def _pool_ids(call: Call, names: list[str]) -> list[str]:
+def _pool_ids(call: Call, named: list[str]) -> list[str]:
     """Return the ids of pools that were named by id or label. Raises UnknownNameError."""
-    if not names:
+    if not named:
         return []
-    services = call.services(write_cache=False)
-    ids = {profile.id for profile in services.load_profiles()}
-    return [services.labels().resolve(name, ids) for name in names]
+    names = names_of_pools(call.ops)
+    return [names.pool(name) for name in named]
 
 
 def _list(call: Call, limit: int) -> CallToolResult:

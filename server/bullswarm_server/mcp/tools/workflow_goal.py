@@ -14,13 +14,14 @@ from bullswarm_core.fast.files import open_ordinary
 from bullswarm_core.program.issues import issues_of
 from bullswarm_core.runs.services import utc_now
 from bullswarm_server.mcp.arguments import WorkflowGoalArguments
-from bullswarm_server.mcp.asking import working_folder
 from bullswarm_server.mcp.results import answer, clipped, fitted, without_empty
 from bullswarm_server.mcp.session import Call, absolute_file
+from bullswarm_server.mcp.task_requests import absolute_folder
 from bullswarm_server.mcp.tools.run import wait_on
 from bullswarm_server.mcp.tools.tool import ACTS, Tool
 from bullswarm_server.mcp.waiting import Report
 from bullswarm_server.ops.launch import create_workflow
+from bullswarm_server.ops.tasks import working_folder
 from bullswarm_server.ops.workflows import here
 
 SCHEMA_VERSION = "bullswarm.workflow-goal.v1"
@@ -39,7 +40,7 @@ async def _workflow_goal(call: Call, given: WorkflowGoalArguments, report: Repor
 
 def _start(call: Call, given: WorkflowGoalArguments) -> tuple[str, bool] | CallToolResult:
     """Record a valid program and start its kernel; answer with the issues of one that is not, with nothing recorded."""
-    cwd = working_folder(given.cwd, call.machine.environ)
+    cwd = working_folder(absolute_folder(given.cwd), lane="build", environ=call.machine.environ)
     program = _program(given.program)
     issues = issues_of(program)
     if issues:
