@@ -14,10 +14,10 @@ from bullswarm_core.quota import durations, history, ladder
 from bullswarm_core.routing import forecast, measure, sparing
 from bullswarm_core.runs import clocks, failure_rule, intents, result_summary
 from bullswarm_hooks import delegation
-from bullswarm_server.cli import task_arguments, workflow_arguments, workflow_goal, workflow_program
+from bullswarm_server.cli import task_arguments, workflow_arguments
 from bullswarm_server.dashboard import web
 from bullswarm_server.mcp import resources, waits
-from bullswarm_server.mcp.tools import workflow_goal as workflow_goal_tool
+from bullswarm_server.ops import workflows
 
 CONFIGURATION, WORKFLOWS, ROUTING, MCP, PROVIDERS, START = (
     f"docs/{name}.md" for name in ("configuration", "workflows", "routing", "mcp", "providers", "start")
@@ -33,11 +33,8 @@ def mib(size: int) -> str:
 SAID = [
     (CONFIGURATION, f"| a task or a prompt of a step | {mib(text_issues.MAX_PROMPT_BYTES)} |"),
     (WORKFLOWS, f"the whole task, at most {mib(text_issues.MAX_PROMPT_BYTES)}"),
-    (
-        CONFIGURATION,
-        f"{mib(workflow_program.MOST_BYTES)} (over MCP {mib(workflow_goal_tool._MOST_PROGRAM_BYTES)})",
-    ),
-    (CONFIGURATION, f"| a goal | {workflow_goal.MOST_GOAL:,} characters |"),
+    (CONFIGURATION, f"| a program | {mib(workflows.MOST_PROGRAM_BYTES)} |"),
+    (CONFIGURATION, f"| a goal | {workflows.MOST_GOAL:,} characters |"),
     (CONFIGURATION, f"| steps at once | 4, at most {workflow_arguments.MOST_CONCURRENCY} |"),
     (WORKFLOWS, f"(4; at most {workflow_arguments.MOST_CONCURRENCY})"),
     (MCP, f"`concurrency` (1 to {workflow_arguments.MOST_CONCURRENCY})"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from tests.server.mcp.calling import Answer, calling
-from tests.server.site import SAY, Said, Site
+from tests.server.site import SAY, WAIT_FOR_GO, Said, Site
 
 # The same argument by its names at the two surfaces.
 _NAMES = {"--add-dir": "cwd", "--independent-of": "independent_of"}
@@ -173,3 +174,122 @@ async def test_a_pick_is_the_same(site: Site, question: Question) -> None:
     assert {row["pool"] for row in typed.document["excluded"]} == {
         row["pool"] for row in called.document.get("excluded", ())
     }
+
+
+PROGRAM: dict[str, Any] = {
+    "schemaVersion": "bullswarm.workflow.program.v3",
+    "steps": [{"id": "explain", "prompt": "Explain the parser.", "lane": "analyze"}],
+}
+WRITING: dict[str, Any] = {**PROGRAM, "steps": [{"id": "write", "prompt": "Write the parser.", "lane": "build"}]}
+
+
+def goal(
+    name: str, program: str, *words: str, text: str = "Know the parser", cwd: str = "{project}", **more: Any
+) -> Question:
+    """Ask for a workflow whose program is in a file; the call returns at once."""
+    return Question(
+        name,
+        ("workflow", "goal", text, "--program", program, "--cwd", cwd, *words),
+        "workflow_goal",
+        {"goal": text, "program": program, "cwd": cwd, "wait_s": 0, **more},
+    )
+
+
+def programs(site: Site) -> None:
+    """Put programs into the root of a site: good ones, and ones that are wrong in one way each."""
+    key = json.dumps(PROGRAM)[:-1] + ', "steps": []}'
+    for name, text in (
+        ("good", json.dumps(PROGRAM)),
+        ("writing", json.dumps(WRITING)),
+        ("twice", key),
+        ("nan", '{"steps": NaN}'),
+        ("utf16", json.dumps(PROGRAM)),
+        ("empty", "{}"),
+    ):
+        (site.root / f"{name}.json").write_bytes(text.encode("utf-16" if name == "utf16" else "utf-8"))
+
+
+BAD_PROGRAMS = [
+    (goal("a key twice", "{root}/twice.json"), 'is not JSON: the key "steps" stands twice in one object'),
+    (goal("no number", "{root}/nan.json"), "is not JSON: NaN is not a JSON number"),
+    (goal("another encoding", "{root}/utf16.json"), "is not UTF-8 (byte 0)"),
+    (goal("no file", "{root}/away.json"), "No such file"),
+    (goal("a device", "/dev/zero"), "is no regular file"),
+    (goal("a goal that is too long", "{root}/good.json", text="g" * 4001), "the goal must have 1 to 4000 characters"),
+    (goal("a goal of nothing", "{root}/good.json", text=" "), "the goal must have 1 to 4000 characters"),
+    (goal("the whole machine", "{root}/good.json", cwd="/"), "/ is the whole machine, no project"),
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "why"), BAD_PROGRAMS, ids=lambda each: str(each) if isinstance(each, Question) else ""
+)
+async def test_a_workflow_is_refused_for_one_reason(site: Site, question: Question, why: str) -> None:
+    machine(site)
+    programs(site)
+    typed, called = await ask(site, question, root=str(site.root))
+    assert typed.code == 2 and called.error
+    assert why in reason(typed.err)
+    same = [text.replace("--program", "program").replace("--cwd", "cwd") for text in (typed.err, called.text)]
+    assert reason(same[0]).split(" · ")[0] == reason(same[1]).split(" · ")[0]
+    assert not site.home.database_file.exists(), "nothing was started"
+
+
+async def test_a_program_that_is_wrong_has_the_same_issues(site: Site) -> None:
+    machine(site)
+    programs(site)
+    typed, called = await ask(site, goal("no steps", "{root}/empty.json", "--json"), root=str(site.root))
+    assert (typed.code, called.error) == (2, True)
+    assert typed.document["issues"] == called.document["issues"] != []
+
+
+async def test_reading_in_the_home_folder_is_a_workflow_everywhere(site: Site) -> None:
+    machine(site)
+    programs(site)
+    question = goal(
+        "the home folder", "{root}/good.json", "--json", "--foreground", cwd="{home}", wait_s=30, again=True
+    )
+    typed, called = await ask(site, question, root=str(site.root))
+    assert (typed.code, called.error) == (0, False), called.text
+    assert called.document["state"] == "completed"
+
+
+async def test_a_goal_under_way_is_not_started_twice(site: Site) -> None:
+    site.worker("alpha", WAIT_FOR_GO)
+    programs(site)
+    question = goal("a twin", "{root}/good.json")
+    first, called = await ask(site, question, root=str(site.root))
+    second, _ = await ask(site, question, root=str(site.root))
+    assert (first.code, called.error, second.code) == (0, True, 2)
+    assert "the same goal is under way in" in called.text and '"again": true' in called.text
+    assert reason(second.err).split(" · ")[0] == reason(called.text).split(" · ")[0]
+    _, again = await ask(site, goal("again", "{root}/good.json", again=True), root=str(site.root))
+    assert not again.error
+    site.go()
+
+
+async def test_a_workflow_is_no_second_writer(site: Site) -> None:
+    site.worker("alpha", WAIT_FOR_GO)
+    programs(site)
+    site.start_run(lane="build")
+    site.happened("attempt.launched")
+    typed, called = await ask(site, goal("a writer", "{root}/writing.json"), root=str(site.root))
+    assert (typed.code, called.error) == (1, True)
+    said = "already writes in"
+    assert said in typed.err and said in called.text
+    assert '"shared_tree": true' in called.text
+    shared = goal("a shared tree", "{root}/writing.json", "--shared-tree", "--again", shared_tree=True, again=True)
+    typed, called = await ask(site, shared, root=str(site.root))
+    assert (typed.code, called.error) == (0, False)
+    site.go()
+
+
+async def test_one_key_is_one_workflow_also_while_it_is_under_way(site: Site) -> None:
+    site.worker("alpha", WAIT_FOR_GO)
+    programs(site)
+    asked = {"goal": "Know", "program": PROGRAM, "cwd": str(site.project), "wait_s": 0, "idempotency_key": "k"}
+    async with calling(site) as call:
+        answers = [await call("workflow_goal", **asked) for _ in range(2)]
+    assert [answer.error for answer in answers] == [False, False]
+    assert answers[0].document["runId"] == answers[1].document["runId"]
+    site.go()

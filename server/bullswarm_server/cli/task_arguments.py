@@ -18,7 +18,7 @@ from bullswarm_server.ops.tasks import LARGER_THAN_A_TASK, TaskRequest, Terms, t
 # Where a command is typed, when it names no folder.
 HERE = "."
 LARGEST_TIMEOUT_SEC = 30 * 24 * 3600
-_TERMS = Terms(folder="--add-dir", independent_of="--independent-of")
+TERMS = Terms(folder="--add-dir", independent_of="--independent-of")
 
 
 def add_task_arguments(parser: argparse.ArgumentParser, *, prompt_required: bool) -> None:
@@ -129,12 +129,12 @@ def task_request(options: argparse.Namespace, *, prompt_required: bool) -> TaskR
         shared_tree=getattr(options, "shared_tree", False),
         answer=getattr(options, "answer_schema", None),
         meters=options.meter,
-        terms=_TERMS,
+        terms=TERMS,
     )
 
 
 def folder_of(options: argparse.Namespace, context: CommandContext, *, lane: Lane) -> str:
     """Return the real path of the folder that ``--add-dir`` names, or the one here. Raises UsageError."""
     return working_folder(
-        options.cwd, lane=lane, environ=context.environ, called=_TERMS.folder, is_chosen=options.cwd != HERE
+        options.cwd, lane=lane, environ=context.environ, called=TERMS.folder, is_chosen=options.cwd != HERE
     )

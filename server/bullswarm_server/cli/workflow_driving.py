@@ -25,7 +25,7 @@ from bullswarm_server.cli.workflow_program import read_document
 from bullswarm_server.ops.launch import request_stop, wait_for
 from bullswarm_server.ops.runs import act, document_of, refuse_own_worker
 from bullswarm_server.ops.tasks import names_of_pools
-from bullswarm_server.ops.workflows import here
+from bullswarm_server.ops.workflows import refuse_additions
 
 WAIT_VERSION = "bullswarm.workflow-wait.v1"
 ACT_VERSION = "bullswarm.workflow-act.v1"
@@ -114,7 +114,7 @@ def add(options: argparse.Namespace, context: CommandContext) -> int:
     """Let the program grow by new steps, gates and loops; what is there stays as it is."""
     state = state_named(options.run_id, context)
     fragment = _fragment(options, state)
-    here(context.home, context.environ).refuse_additions(state, fragment, now=utc_now())
+    refuse_additions(context.ops, state, fragment)
     added = ", ".join(
         str(item.get("id"))
         for part in ("steps", "gates", "loops")

@@ -7,34 +7,29 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from bullswarm_core import ledger
-from bullswarm_core.database import open_database
-from bullswarm_core.errors import RunConflictError, UsageError
-from bullswarm_core.home import file_lock
 from bullswarm_core.program.advisories import advisories
-from bullswarm_core.program.issues import issues_of
-from bullswarm_core.program.model import Program, program_from
+from bullswarm_core.program.model import Program
 from bullswarm_core.runs import commands
 from bullswarm_core.runs.events import RunCreated
-from bullswarm_core.runs.journal import Journal, RunRow
-from bullswarm_core.runs.pick import conflict_text, second_writer
-from bullswarm_core.runs.services import utc_now
-from bullswarm_core.runs.task import Task
 from bullswarm_core.wire import iso
-from bullswarm_core.workers.tree import tree_of
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.run import follow
-from bullswarm_server.cli.task_arguments import folder_of
+from bullswarm_server.cli.task_arguments import HERE, TERMS
 from bullswarm_server.cli.workflow_driving import follow_live
 from bullswarm_server.cli.workflow_program import read_document
 from bullswarm_server.displays.workflow import launch_lines
-from bullswarm_server.ops.launch import create_workflow, start_kernel
-from bullswarm_server.ops.workflows import Here, here
+from bullswarm_server.ops.launch import start_kernel
+from bullswarm_server.ops.workflows import (
+    DuplicateGoalError,
+    InvalidProgramError,
+    WorkflowRequest,
+    prepare_workflow,
+    record_workflow,
+)
 
 LAUNCH_VERSION = "bullswarm.workflow-launch.v1"
 REFUSAL_VERSION = "bullswarm.workflow-refusal.v1"
 EXIT_USAGE = 2
-MOST_GOAL = 4000
 _CONTRACT = "bullswarm workflow plan contract"
 _FILE = "program.json"
 
@@ -45,33 +40,28 @@ def goal(options: argparse.Namespace, context: CommandContext) -> int:
     """
     if options.program is None:
         return _refuse_without_program(options, context)
-    program = read_document(options.program, what="--program")
-    issues = issues_of(program)
-    if issues:
-        return refuse_invalid(issues, options, context)
-    plan = program_from(program)
-    cwd = folder_of(options, context, lane="build" if _writers(plan) else "analyze")
-    _check_goal(options.goal)
-    machine = here(context.home, context.environ)
-    origin, chosen = machine.origin(), _chosen(options, machine)
-    issues = machine.issues(program, cwd=cwd, options=chosen, now=utc_now())
-    if issues:
-        return refuse_invalid(issues, options, context, what="cannot run here")
-    context.home.ensure()
-    # Two calls at once must not both find that nothing is under way.
-    with file_lock(context.home.root / "goal.lock"):
-        connection = open_database(context.home)
-        try:
-            if not options.again and (twin := _under_way(Journal(connection), options.goal, cwd)):
-                return _refuse_twin(twin, options, context)
-            _refuse_second_writer(connection, plan, cwd, chosen)
-            created = create_workflow(
-                context.home, connection, program, goal=options.goal, cwd=cwd, options=chosen, environ=context.environ,
-                origin=origin, now=utc_now(),
-            )  # fmt: skip
-        finally:
-            connection.close()
-    return _begin(options, context, created, plan)
+    request = WorkflowRequest(
+        goal=options.goal,
+        program=read_document(options.program, what="--program"),
+        cwd=options.cwd,
+        folder_is_chosen=options.cwd != HERE,
+        worker_pool=options.worker_pool,
+        worker_model=options.worker_model,
+        worker_reasoning=options.worker_reasoning,
+        concurrency=options.concurrency,
+        retry_attempts=options.retry_attempts,
+        isolation=options.isolation,
+        shared_tree=options.shared_tree,
+        terms=TERMS,
+    )
+    try:
+        prepared = prepare_workflow(context.ops, request)
+        created, _ = record_workflow(context.ops, prepared, again=options.again)
+    except InvalidProgramError as error:
+        return refuse_invalid(error, options, context)
+    except DuplicateGoalError as error:
+        return _refuse_twin(error, options, context)
+    return _begin(options, context, created, prepared.plan)
 
 
 def _begin(options: argparse.Namespace, context: CommandContext, created: RunCreated, plan: Program) -> int:
@@ -120,49 +110,6 @@ def _launch_document(created: RunCreated, plan: Program) -> dict[str, Any]:
     }
 
 
-def _chosen(options: argparse.Namespace, machine: Here) -> dict[str, Any]:
-    """Return the run-wide options as the journal keeps them, pools by id."""
-    pool = machine.pool_named(options.worker_pool) if options.worker_pool is not None else None
-    return {
-        "concurrency": options.concurrency,
-        "retryAttempts": options.retry_attempts,
-        "workerPool": pool,
-        "workerModel": options.worker_model,
-        "workerReasoning": options.worker_reasoning,
-        "isolation": options.isolation,
-        "sharedTree": options.shared_tree,
-    }
-
-
-def _check_goal(text: str) -> None:
-    if not text.strip() or len(text) > MOST_GOAL:
-        raise UsageError(
-            f"the goal must have 1 to {MOST_GOAL} characters", hint="say in a line what the program is for"
-        )
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise UsageError("the goal holds bytes that are not UTF-8", hint="write it in UTF-8")
-
-
-def _writers(plan: Program) -> list[Any]:
-    return [step for step in plan.steps if step.lane != "analyze"]
-
-
-def _under_way(journal: Journal, text: str, cwd: str) -> RunRow | None:
-    rows = journal.rows(unfinished_only=True)
-    return next((row for row in rows if row.kind == "workflow" and (row.goal, row.cwd) == (text, cwd)), None)
-
-
-def _refuse_second_writer(connection: Any, plan: Program, cwd: str, chosen: Mapping[str, Any]) -> None:
-    """Refuse early, with nothing created, what every writing step would be refused for."""
-    if not _writers(plan) or chosen["isolation"] == "worktree":
-        return
-    tree = tree_of(cwd)
-    task = Task(prompt="-", lane="build", cwd=cwd, shared_tree=chosen["sharedTree"])
-    booking = second_writer(ledger.entries(connection, now=utc_now()), task, tree)
-    if booking is not None:
-        raise RunConflictError(conflict_text(booking, tree, run=Journal(connection).short_id(booking.run)))
-
-
 def _refuse_without_program(options: argparse.Namespace, context: CommandContext) -> int:
     command = ["bullswarm", "workflow", "goal", options.goal, "--program", _FILE]
     follow_up = {
@@ -174,14 +121,14 @@ def _refuse_without_program(options: argparse.Namespace, context: CommandContext
     return _refused("program-required", text, follow_up, {}, options, context)
 
 
-def _refuse_twin(twin: RunRow, options: argparse.Namespace, context: CommandContext) -> int:
+def _refuse_twin(error: DuplicateGoalError, options: argparse.Namespace, context: CommandContext) -> int:
+    twin = error.twin
     follow_up = {
         "watch": commands.watch(twin.short_id),
         "again": shlex.join(["bullswarm", "workflow", *options.typed, "--again"]),
     }
     facts = {"shortId": twin.short_id, "runId": twin.run_id, "startedAt": iso(twin.created_at)}
-    text = f"the same goal is under way in {twin.cwd}: run {twin.short_id}, started {facts['startedAt']}"
-    return _refused("duplicate-goal", text, follow_up, facts, options, context)
+    return _refused("duplicate-goal", error.message, follow_up, facts, options, context)
 
 
 def _refused(
@@ -200,23 +147,20 @@ def _refused(
     return EXIT_USAGE
 
 
-def refuse_invalid(
-    issues: list[str], options: argparse.Namespace, context: CommandContext, *, what: str = "is not valid"
-) -> int:
+def refuse_invalid(error: InvalidProgramError, options: argparse.Namespace, context: CommandContext) -> int:
     """Print every issue of a program; exit code 2, nothing was started."""
-    count = f"{len(issues)} issue{'' if len(issues) == 1 else 's'}"
     if options.json:
         context.print_json(
             {
                 "schemaVersion": REFUSAL_VERSION,
                 "error": "invalid-program",
                 "valid": False,
-                "why": f"the program {what}: {count}",
-                "issues": issues,
+                "why": error.why,
+                "issues": list(error.issues),
                 "next": {"contract": _CONTRACT},
             }
         )
     else:
-        context.note(f"✗ the program {what}: {count} (nothing launched)", *(f"  {issue}" for issue in issues))
+        context.note(f"✗ {error.why} (nothing launched)", *(f"  {issue}" for issue in error.issues))
         context.note(f"the rules: {_CONTRACT}")
     return EXIT_USAGE

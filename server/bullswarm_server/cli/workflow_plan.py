@@ -21,6 +21,7 @@ from bullswarm_server.cli.task_arguments import HERE, folder_of
 from bullswarm_server.cli.workflow_goal import refuse_invalid
 from bullswarm_server.cli.workflow_program import read_document
 from bullswarm_server.displays.text import one_line
+from bullswarm_server.ops.workflows import InvalidProgramError
 
 CHECK_VERSION = "bullswarm.program-check.v1"
 # Only a step that has run has an output and a run: a check that reads one can't be tried before.
@@ -47,7 +48,7 @@ def validate(options: argparse.Namespace, context: CommandContext) -> int:
     program = read_document(options.program, what="--program")
     issues = issues_of(program)
     if issues:
-        return refuse_invalid(issues, options, context)
+        return refuse_invalid(InvalidProgramError(issues, what="is not valid"), options, context)
     plan = program_from(program)
     cwd = folder_of(options, context, lane="analyze")
     launch = _launch_line(options)

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_server.ops.files import limited, parse_json_strict, read_regular
+from bullswarm_server.ops.workflows import MOST_PROGRAM_BYTES
 
 STDIN = "-"
-# A program carries its prompts, of which each may have 8 MiB; beyond this somebody has given the wrong file.
-MOST_BYTES = 64 * 1024 * 1024
 _CONTRACT = "see the form: bullswarm workflow plan contract"
 _TOO_LARGE = "is it the right file?"
 
@@ -22,11 +21,13 @@ def read_document(name: str, *, what: str) -> Any:
     """
     if name == STDIN:
         what = f"{what} standard input"
-        data = limited(sys.stdin.buffer.read(MOST_BYTES + 1), what=what, most=MOST_BYTES, too_large=_TOO_LARGE)
+        data = limited(
+            sys.stdin.buffer.read(MOST_PROGRAM_BYTES + 1), what=what, most=MOST_PROGRAM_BYTES, too_large=_TOO_LARGE
+        )
     else:
         what = f"{what} {name}"
         data = read_regular(
-            Path(name).expanduser(), what=what, most=MOST_BYTES, too_large=_TOO_LARGE,
+            Path(name).expanduser(), what=what, most=MOST_PROGRAM_BYTES, too_large=_TOO_LARGE,
             irregular="give a JSON file, or - for standard input",
         )  # fmt: skip
     return parse_json_strict(data, what=what, contract=_CONTRACT)

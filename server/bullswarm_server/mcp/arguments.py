@@ -91,6 +91,8 @@ class WorkflowGoalArguments(Arguments):
     concurrency: Annotated[int, Field(ge=1, le=32)] | None = None
     retry_attempts: Annotated[int, Field(ge=0, le=3)] | None = Field(None, description="automatic retries per step")
     isolation: Literal["shared", "worktree"] | None = None
+    shared_tree: bool = Field(False, description="allow other runs to write in this tree")
+    again: bool = Field(False, description="start although the same goal is under way in cwd")
     wait_s: Seconds | None = None
     idempotency_key: Annotated[str, Field(min_length=1, max_length=_LONGEST_KEY)] | None = None
 

@@ -74,13 +74,6 @@ class Call:
             caller = self.ops.caller().provider if name == LAST else None
             return journal.state(journal.find(name, caller=caller))
 
-    def run_of_key(self, key: str | None) -> str | None:
-        """Return the run that was lately started under an idempotency key, or None."""
-        if key is None:
-            return None
-        with self.reading() as journal:
-            return journal.of_key(key, now=utc_now()) if journal else None
-
     @contextlib.contextmanager
     def reading(self) -> Iterator[Journal | None]:
         """Open the journal for reading; None while nothing was ever run here."""

@@ -9,7 +9,7 @@ from typing import Any
 from bullswarm_core.errors import RunConflictError, UsageError
 from bullswarm_server.mcp.arguments import RunArguments, TaskArguments
 from bullswarm_server.mcp.session import Call, absolute_file
-from bullswarm_server.ops.tasks import PreparedTask, TaskRequest, prepare_task, task_file_text
+from bullswarm_server.ops.tasks import Conflict, PreparedTask, TaskRequest, prepare_task, task_file_text
 
 
 @contextmanager
@@ -29,14 +29,19 @@ def prepare(
 
 
 def refuse_second_writer(prepared: PreparedTask) -> None:
-    """Refuse early, with nothing created, what the kernel would refuse for good inside its transaction (design D6)."""
+    """Refuse early, with nothing created, what the kernel would refuse for good inside its transaction."""
     conflict = prepared.conflict()
     if conflict is not None:
-        booking, run = conflict.booking, conflict.run
-        raise RunConflictError(
-            f"run {run} already writes in {conflict.tree} (a {booking.lane} task on {booking.pool})",
-            hint=f'wait for it: run {{"run_id": "{run}"}}, or pass "shared_tree": true',
-        )
+        raise second_writer_error(conflict)
+
+
+def second_writer_error(conflict: Conflict) -> RunConflictError:
+    """Return why work can't start beside another run's, with the ways out as calls."""
+    booking, run = conflict.booking, conflict.run
+    return RunConflictError(
+        f"run {run} already writes in {conflict.tree} (a {booking.lane} task on {booking.pool})",
+        hint=f'wait for it: run {{"run_id": "{run}"}}, or pass "shared_tree": true',
+    )
 
 
 def absolute_folder(name: str | None) -> str:

@@ -26,7 +26,7 @@ from bullswarm_server.mcp.workflow_answers import workflow_answer
 from bullswarm_server.ops.launch import request_stop
 from bullswarm_server.ops.runs import refuse_own_worker
 from bullswarm_server.ops.tasks import names_of_pools
-from bullswarm_server.ops.workflows import here
+from bullswarm_server.ops.workflows import refuse_additions
 
 # A page for reading on: text and document each carry it.
 _PAGE_BYTES = 3400
@@ -67,8 +67,7 @@ def _wish(call: Call, state: RunState, given: RunsArguments) -> Wish:
     if given.op == "steer":
         return steer(given.message or "", by=by)
     if given.op == "add":
-        machine = here(call.home, call.machine.environ, client=call.client.name)
-        machine.refuse_additions(state, given.steps or {}, now=utc_now())
+        refuse_additions(call.ops, state, given.steps or {})
         return add(given.steps or {}, by=by)
     if given.node is None:
         raise UsageError(f"node is missing for {given.op}", hint=f"steps: {', '.join(state.steps)}")

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import anyio.to_thread
 from mcp_types import CallToolResult
 
-from bullswarm_core.database import open_database
 from bullswarm_core.errors import UsageError
-from bullswarm_core.fast.files import open_ordinary
-from bullswarm_core.program.issues import issues_of
-from bullswarm_core.runs.services import utc_now
 from bullswarm_server.mcp.arguments import WorkflowGoalArguments
 from bullswarm_server.mcp.results import answer, clipped, fitted, without_empty
 from bullswarm_server.mcp.session import Call, absolute_file
-from bullswarm_server.mcp.task_requests import absolute_folder
+from bullswarm_server.mcp.task_requests import absolute_folder, second_writer_error
 from bullswarm_server.mcp.tools.run import wait_on
 from bullswarm_server.mcp.tools.tool import ACTS, Tool
 from bullswarm_server.mcp.waiting import Report
-from bullswarm_server.ops.launch import create_workflow
-from bullswarm_server.ops.tasks import working_folder
-from bullswarm_server.ops.workflows import here
+from bullswarm_server.ops.files import parse_json_strict, read_regular
+from bullswarm_server.ops.workflows import (
+    MOST_PROGRAM_BYTES,
+    DuplicateGoalError,
+    InvalidProgramError,
+    SecondWriterError,
+    WorkflowRequest,
+    prepare_workflow,
+    record_workflow,
+)
 
 SCHEMA_VERSION = "bullswarm.workflow-goal.v1"
 CONTRACT = "bullswarm://program-contract"
-_MOST_PROGRAM_BYTES = 16 * 1024 * 1024
+_SEE = f"see {CONTRACT}"
 _MOST_ISSUES = 40
 
 
@@ -39,41 +41,30 @@ async def _workflow_goal(call: Call, given: WorkflowGoalArguments, report: Repor
 
 
 def _start(call: Call, given: WorkflowGoalArguments) -> tuple[str, bool] | CallToolResult:
-    """Record a valid program and start its kernel; answer with the issues of one that is not, with nothing recorded."""
-    cwd = working_folder(absolute_folder(given.cwd), lane="build", environ=call.machine.environ)
-    program = _program(given.program)
-    issues = issues_of(program)
-    if issues:
-        return _invalid(issues)
-    machine = here(call.home, call.machine.environ, client=call.client.name)
-    origin = machine.origin()
-    options = without_empty(
-        {"concurrency": given.concurrency, "retryAttempts": given.retry_attempts, "isolation": given.isolation}
+    """Record a program and start its kernel; answer with the issues of one that is not valid, with nothing recorded."""
+    request = WorkflowRequest(
+        goal=given.goal,
+        program=_program(given.program),
+        cwd=absolute_folder(given.cwd),
+        concurrency=given.concurrency,
+        retry_attempts=given.retry_attempts,
+        isolation=given.isolation,
+        shared_tree=given.shared_tree,
+        idempotency_key=given.idempotency_key,
     )
-    earlier = call.run_of_key(given.idempotency_key)
-    # What was started by this key is told as it is, whatever has become of the machine.
-    blocked = machine.issues(program, cwd=cwd, options=options, now=utc_now()) if earlier is None else []
-    if blocked:
-        return _invalid(blocked, what="cannot run here")
-    connection = open_database(call.home)
     try:
-        created = create_workflow(
-            call.home,
-            connection,
-            program,
-            goal=clipped(given.goal, 2000),
-            cwd=cwd,
-            options=options,
-            environ=call.machine.environ,
-            origin=origin,
-            now=utc_now(),
-            idempotency_key=given.idempotency_key,
-        )
-    finally:
-        connection.close()
-    if earlier is None:
+        prepared = prepare_workflow(call.ops, request)
+        created, is_new = record_workflow(call.ops, prepared, again=given.again)
+    except InvalidProgramError as error:
+        return _invalid(error)
+    except DuplicateGoalError as error:
+        wait = f'wait for it: run {{"run_id": "{error.twin.short_id}"}}, or pass "again": true'
+        raise UsageError(error.message, hint=wait) from error
+    except SecondWriterError as error:
+        raise second_writer_error(error.conflict) from error
+    if is_new:
         call.machine.start(created.run_id)
-    return created.run_id, earlier is not None
+    return created.run_id, not is_new
 
 
 def _program(given: dict[str, Any] | str) -> Any:
@@ -81,26 +72,15 @@ def _program(given: dict[str, Any] | str) -> Any:
         return given
     if given.lstrip().startswith("{"):
         # Some clients send an object as its JSON text.
-        return _parsed(given.encode(), "program")
+        return parse_json_strict(given.encode("utf-8", "surrogatepass"), what="program", contract=_SEE)
     file = absolute_file(given, "program")
-    try:
-        with open_ordinary(file) as opened:
-            data = opened.read(_MOST_PROGRAM_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read program {file}: {error.strerror}", hint="give a file that exists") from error
-    if len(data) > _MOST_PROGRAM_BYTES:
-        raise UsageError(f"program {file} has more than {_MOST_PROGRAM_BYTES} bytes", hint=f"see {CONTRACT}")
-    return _parsed(data, f"program {file}")
+    what = f"program {file}"
+    data = read_regular(file, what=what, most=MOST_PROGRAM_BYTES, irregular="give a JSON file", too_large=_SEE)
+    return parse_json_strict(data, what=what, contract=_SEE)
 
 
-def _parsed(data: bytes, what: str) -> Any:
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{what} is not JSON: {error}", hint=f"see {CONTRACT}") from error
-
-
-def _invalid(issues: list[str], *, what: str = "is not valid") -> CallToolResult:
+def _invalid(error: InvalidProgramError) -> CallToolResult:
+    issues = error.issues
     follow = f"correct the program (its rules: resource {CONTRACT}) and call again"
 
     def build(count: int) -> CallToolResult:
@@ -114,7 +94,7 @@ def _invalid(issues: list[str], *, what: str = "is not valid") -> CallToolResult
             "omittedIssues": more or None,
             "next": follow,
         }
-        lines = [f"the program {what}, nothing was started: {len(issues)} issues", f"next: {follow}", *shown]
+        lines = [f"the program {error.what}, nothing was started: {len(issues)} issues", f"next: {follow}", *shown]
         return answer(lines, without_empty(document), error=True)
 
     return fitted(build, min(len(issues), _MOST_ISSUES))
