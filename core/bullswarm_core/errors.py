@@ -5,6 +5,7 @@ BullswarmError                  exit 1   something that was asked for did not wo
 │   ├── UnknownNameError        exit 2   a pool, provider, run or label that does not exist
 │   ├── ConnectorError          exit 2   a connector.json that breaks the schema, with file and field
 │   └── StateError              exit 2   a file or database of the home that cannot be read or is too new
+│       └── DamagedRunError     exit 2   a run whose journal cannot be understood
 ├── NoPoolError                 exit 1   no pool can take the task; carries each pool's reason
 ├── StorageError                exit 1   the disk refused a write (full, read-only); what was there is unchanged
 ├── LockTimeoutError            exit 1   another process held a lock for too long
@@ -50,6 +51,10 @@ class ConnectorError(UsageError):
 
 class StateError(UsageError):
     """State of the home that cannot be read, is damaged, or was written by a newer program."""
+
+
+class DamagedRunError(StateError):
+    """A run whose journal cannot be understood; the other runs are not concerned."""
 
 
 class NoPoolError(BullswarmError):

@@ -18,7 +18,7 @@ from typing import Any
 from bullswarm_core.assemble import current_pools, routing_context
 from bullswarm_core.connector import PoolProfile
 from bullswarm_core.database import open_database
-from bullswarm_core.errors import BullswarmError
+from bullswarm_core.errors import BullswarmError, DamagedRunError, UnknownNameError
 from bullswarm_core.fast import files
 from bullswarm_core.fast.hook_state import SCHEMA_VERSION
 from bullswarm_core.home import Home, file_lock, read_json
@@ -37,7 +37,7 @@ from bullswarm_core.settings import Document, Settings, update_settings
 from bullswarm_core.values import dataclass, field
 from bullswarm_core.wire import iso
 from bullswarm_server import mod_state
-from bullswarm_server.cli.runs_reading import DAMAGE
+from bullswarm_server.ops.run_forms import checked
 
 # Whoever holds it writes a file of some KB; a person who waits for a verb never waits longer for this by-product.
 _LOCK_PATIENCE_SEC = 1.0
@@ -223,8 +223,8 @@ def _readable(rows: Iterable[RunRow], fold: Callable[[str], RunState], *, most: 
     for row in rows:
         if len(found) == most:
             break
-        with contextlib.suppress(*DAMAGE):
-            found.append(fold(row.run_id))
+        with contextlib.suppress(DamagedRunError, UnknownNameError):
+            found.append(checked(fold(row.run_id)))
     return found
 
 

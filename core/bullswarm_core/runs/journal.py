@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from bullswarm_core.database import transaction
-from bullswarm_core.errors import StateError, UnknownNameError, UsageError
+from bullswarm_core.errors import DamagedRunError, UnknownNameError, UsageError
 from bullswarm_core.ledger import MAX_AGE
 from bullswarm_core.runs.events import Event, Payload, RunCreated, RunFinished, RunReopened, decode, encode
 from bullswarm_core.runs.ids import new_short_id
@@ -44,11 +44,11 @@ class RunRow:
 
 @contextlib.contextmanager
 def _damage_named(run_id: str) -> Iterator[None]:
-    """Raise StateError where every event has its form, and yet they don't go together: a step that the program lacks, say."""
+    """Raise DamagedRunError where each event has its form and they don't go together: a step that the program lacks, say."""
     try:
         yield
     except (LookupError, TypeError, AttributeError, ValueError) as error:
-        raise StateError(
+        raise DamagedRunError(
             f"the journal of run {run_id} is damaged: {type(error).__name__}: {error}", hint=_SHOWS_OTHERS
         ) from error
 
@@ -135,7 +135,7 @@ class Journal:
         return int(seq)
 
     def state(self, run_id: str) -> RunState:
-        """Fold the whole journal of a run. Raises UnknownNameError when there is none, StateError when it is damaged."""
+        """Fold the whole journal of a run. Raises UnknownNameError when there is none, DamagedRunError when it is damaged."""
         return self._folded(run_id, self.read(run_id))
 
     def _folded(self, run_id: str, events: Sequence[Event]) -> RunState:
@@ -275,7 +275,7 @@ class Journal:
         try:
             return Event(run_id, seq, parse_iso(at), kind, decode(kind, version, json.loads(payload)))
         except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise StateError(
+            raise DamagedRunError(
                 f"event {seq} of run {run_id} is damaged ({kind}): {error}",
                 hint=_SHOWS_OTHERS,
             ) from error

@@ -27,7 +27,6 @@ from bullswarm_core.values import dataclass
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.cli.runs_deleting import size_document, size_text
-from bullswarm_server.cli.runs_reading import reading
 
 STATUS_VERSION = "bullswarm.home-status.v1"
 PRUNE_VERSION = "bullswarm.home-prune.v1"
@@ -44,7 +43,7 @@ def run(arguments: list[str], context: CommandContext) -> int:
 
 def _status(options: argparse.Namespace, context: CommandContext) -> int:
     root = context.home.root
-    with reading(context) as connection:
+    with context.ops.reading() as connection:
         rows = Journal(connection).rows() if connection else []
         old = prunable(connection, before=_moment(DEFAULT_DAYS)) if connection else []
         left = orphans(context.home, connection, now=utc_now())
@@ -74,7 +73,7 @@ def _status(options: argparse.Namespace, context: CommandContext) -> int:
 
 def _prune(options: argparse.Namespace, context: CommandContext) -> int:
     before = _moment(options.days)
-    with reading(context) as connection:
+    with context.ops.reading() as connection:
         rows = prunable(connection, before=before) if connection else []
         left = orphans(context.home, connection, now=utc_now())
     work = [*(_Entry(row.short_id, _folder(context, row), row) for row in rows), *(_Entry(f.name, f) for f in left)]

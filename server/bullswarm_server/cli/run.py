@@ -88,7 +88,8 @@ def show(context: CommandContext, state: RunState, *, as_json: bool) -> int:
 
 
 def _show_workflow(context: CommandContext, state: RunState, *, as_json: bool) -> int:
-    from bullswarm_server.cli.runs_reading import is_good, print_run
+    from bullswarm_server.cli.runs_reading import print_run
+    from bullswarm_server.ops.runs import is_good
 
     document = print_run(context, state, as_json=as_json)
     if state.finished is None and state.parked is None:

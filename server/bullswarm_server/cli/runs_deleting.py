@@ -11,7 +11,6 @@ from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.journal import LAST, Journal, RunRow
 from bullswarm_core.runs.removal import Size, refuse_unless_over, refuse_worktrees, remove_run, size_of
 from bullswarm_server.cli.context import CommandContext
-from bullswarm_server.cli.runs_reading import reading
 
 DELETE_VERSION = "bullswarm.runs-delete.v1"
 # Nothing happened: the call lacks the person's word.
@@ -23,7 +22,7 @@ def delete(options: argparse.Namespace, context: CommandContext) -> int:
     """Delete an ended run, its journal and its files, once it was approved."""
     row = _row_named(options.run_id, context)
     folder = RunFolder.of(context.home, row.run_id)
-    with reading(context) as connection:
+    with context.ops.reading() as connection:
         assert connection is not None, "there is a row"
         refuse_unless_over(connection, row, folder)
     refuse_worktrees(folder, row.short_id, environ=context.environ)
@@ -63,7 +62,7 @@ def size_document(size: Size) -> dict[str, int]:
 
 def _row_named(name: str, context: CommandContext) -> RunRow:
     """Find a run by its record alone: one whose journal is damaged can be deleted, too."""
-    with reading(context) as connection:
+    with context.ops.reading() as connection:
         if connection is None:
             raise UnknownNameError(f'unknown run "{name}": nothing has been run in {context.home.root}')
         journal = Journal(connection)

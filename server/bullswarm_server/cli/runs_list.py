@@ -12,18 +12,10 @@ from bullswarm_core.labels import Labels
 from bullswarm_core.runs.folder import MARKER
 from bullswarm_core.runs.journal import UNREADABLE, Journal, RunRow
 from bullswarm_core.runs.services import utc_now
-from bullswarm_core.wire import iso, parse_iso
+from bullswarm_core.wire import parse_iso
 from bullswarm_server.cli.context import CommandContext
-from bullswarm_server.cli.runs_reading import (
-    DAMAGE,
-    DAMAGED,
-    LIST_VERSION,
-    damaged_document,
-    is_good,
-    reading,
-)
 from bullswarm_server.displays.text import duration, one_line
-from bullswarm_server.ops.runs import document_of
+from bullswarm_server.ops.runs import DAMAGED, LIST_VERSION, row_document
 
 _WHY_LENGTH = 80
 _DURATION = r"(?:(\d{1,4})w)?(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,8})m)?"
@@ -31,10 +23,10 @@ _DURATION = r"(?:(\d{1,4})w)?(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,8})m)?"
 
 def list_runs(options: argparse.Namespace, context: CommandContext) -> int:
     """Print the newest runs, or the newest of those that were asked for, a line each."""
-    with reading(context) as connection:
+    with context.ops.reading() as connection:
         journal = Journal(connection) if connection else None
         rows = _chosen(journal, options) if journal else []
-        documents = [_row(context, journal, row) for row in rows] if journal else []
+        documents = [row_document(context.home, journal, row) for row in rows] if journal else []
     foreign = _view_only(context)
     if options.json:
         context.print_json({"schemaVersion": LIST_VERSION, "runs": documents, "viewOnly": foreign})
@@ -81,34 +73,6 @@ def _chosen(journal: Journal, options: argparse.Namespace) -> list[RunRow]:
         return began and words in row.goal.casefold()
 
     return list(islice(filter(is_meant, journal.rows()), options.limit))
-
-
-def _row(context: CommandContext, journal: Journal, row: RunRow) -> dict[str, Any]:
-    try:
-        document = document_of(context.home, journal.state(row.run_id))
-        state = row.outcome or document.get("state") or document["status"]
-    except DAMAGE as error:
-        document, state = damaged_document(row.run_id, error, folder=context.home.workflows_dir), DAMAGED
-    pick = document.get("pick") or {}
-    steps = document.get("steps")
-    return {
-        "runId": row.run_id,
-        "shortId": row.short_id,
-        "kind": row.kind,
-        "createdAt": iso(row.created_at),
-        "finishedAt": iso(row.finished_at) if row.finished_at else None,
-        "state": state,
-        "ok": is_good(document),
-        "why": document.get("why") or document.get("reason"),
-        "failureKind": document.get("failureKind"),
-        "pool": pick.get("pool"),
-        "poolLabel": pick.get("poolLabel"),
-        "lane": pick.get("lane"),
-        "steps": {"done": sum(step["status"] == "succeeded" for step in steps), "all": len(steps)} if steps else None,
-        "cwd": row.cwd,
-        "goal": row.goal,
-        "caller": row.caller,
-    }
 
 
 def _row_line(row: dict[str, Any], labels: Labels) -> str:

@@ -4,45 +4,25 @@ from __future__ import annotations
 
 import argparse
 import codecs
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bullswarm_core.caller import find_caller
-from bullswarm_core.database import open_database
-from bullswarm_core.errors import StateError, UnknownNameError, UsageError
+from bullswarm_core.errors import UnknownNameError, UsageError
 from bullswarm_core.labels import Labels
 from bullswarm_core.runs import commands
 from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.journal import LAST, Journal
 from bullswarm_core.runs.nodes import statuses
 from bullswarm_core.runs.result_summary import summary_line, summary_of
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.runs.workflow_result import OUTCOMES
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.displays.terminal import terminal_of
 from bullswarm_server.displays.text import Style, plain
 from bullswarm_server.displays.verdict import verdict_lines
 from bullswarm_server.displays.workflow import result_lines
-from bullswarm_server.ops.runs import document_of
+from bullswarm_server.ops.runs import RESULT_VERSION, document_of, find_run, is_good
 
-LIST_VERSION = "bullswarm.runs.v1"
-RESULT_VERSION = "bullswarm.result.v1"
 _RESULT_BYTES = 64 * 1024
-DAMAGED = "damaged"
-# What a journal that somebody else wrote in, or a disk spoiled, makes of reading it.
-DAMAGE = (
-    StateError,
-    UnknownNameError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ValueError,
-    ArithmeticError,
-    StopIteration,
-)
 
 
 def show_run(options: argparse.Namespace, context: CommandContext) -> int:
@@ -84,14 +64,6 @@ def _with_label(verdict: dict[str, Any], labels: Labels) -> dict[str, Any]:
     if not isinstance(pick, Mapping) or not isinstance(pick.get("pool"), str):
         return verdict
     return {**verdict, "pick": {**pick, "poolLabel": labels.of(pick["pool"])}}
-
-
-def is_good(document: Mapping[str, Any]) -> bool | None:
-    """Tell whether a verdict or a result is good; None while there is none."""
-    if "status" not in document:
-        ok: bool | None = document.get("ok")
-        return ok
-    return document["status"] == "completed" if document["status"] in OUTCOMES else None
 
 
 def print_result(options: argparse.Namespace, context: CommandContext) -> int:
@@ -190,31 +162,7 @@ def _no_output(verdict: Mapping[str, Any]) -> str:
 
 def state_named(name: str, context: CommandContext) -> RunState:
     """Fold the run of an id, a short id, the start of one, or ``last``. Raises UnknownNameError."""
-    with reading(context) as connection:
-        if connection is None:
-            raise UnknownNameError(f'unknown run "{name}": nothing has been run in {context.home.root}')
-        journal = Journal(connection)
-        caller = find_caller(context.environ).provider if name == LAST else None
-        return journal.state(journal.find(name, caller=caller))
-
-
-@contextmanager
-def reading(context: CommandContext) -> Iterator[sqlite3.Connection | None]:
-    """Open the home's database to read only; None while there is none."""
-    connection = open_database(context.home, readonly=True)
-    try:
-        yield connection
-    finally:
-        if connection is not None:
-            connection.close()
-
-
-def damaged_document(run_id: str, error: Exception, *, folder: Path) -> dict[str, Any]:
-    """Return what can be said of a run whose journal can't be read: why, and where its files are."""
-    reason = (
-        error.message if isinstance(error, StateError) else f"its journal is damaged: {type(error).__name__}: {error}"
-    )
-    return {"ok": None, "why": f"{reason} · what it wrote is in {folder / run_id}"}
+    return find_run(context.ops, name)
 
 
 def _lines_of(path: str, start: int) -> Iterator[bytes]:

@@ -30,7 +30,7 @@ from bullswarm_core.wire import iso, parse_iso
 from bullswarm_core.workers.stream_table import StreamTable, compile_table
 from bullswarm_server.cli.context import CommandContext, escaped
 from bullswarm_server.cli.run import EXIT_INTERRUPTED
-from bullswarm_server.cli.runs_reading import is_good, print_run, state_named
+from bullswarm_server.cli.runs_reading import print_run, state_named
 from bullswarm_server.displays.terminal import can_redraw
 from bullswarm_server.displays.text import Style
 from bullswarm_server.displays.workflow_watch import (
@@ -42,7 +42,7 @@ from bullswarm_server.displays.workflow_watch import (
     progress,
 )
 from bullswarm_server.ops.launch import wait_for
-from bullswarm_server.ops.runs import document_of
+from bullswarm_server.ops.runs import document_of, is_good
 from bullswarm_server.ops.services import services_for
 
 

@@ -18,7 +18,6 @@ from bullswarm_core.runs.needs_you import needs_you
 from bullswarm_core.runs.nodes import NodeStatus
 from bullswarm_core.runs.state import RunState, StepState
 from bullswarm_core.values import dataclass
-from bullswarm_server.cli.runs_reading import DAMAGE
 
 MORE_ROUNDS = 1
 _WHO = "a person"
@@ -71,11 +70,7 @@ def actions_at(
     if state.is_single or node not in known:
         return []
     if node in state.steps:
-        try:
-            return _of_step(state, state.steps[node], known[node], folder=folder, labels=labels)
-        except DAMAGE:
-            # Nobody is asked to decide about what can't be shown; the page says what is wrong.
-            return []
+        return _of_step(state, state.steps[node], known[node], folder=folder, labels=labels)
     if known[node] != "waiting":
         return []
     run, rounds = state.created.short_id, MORE_ROUNDS if node in state.loops else None
@@ -97,7 +92,7 @@ def resume_of(state: RunState, status: str) -> Action | None:
 def _has_work(state: RunState) -> bool:
     try:
         return bool(intents.resume(by=_WHO)(state))
-    except (BullswarmError, *DAMAGE):
+    except BullswarmError:
         return False
 
 

@@ -21,7 +21,6 @@ from textual.binding import Binding, BindingType
 from bullswarm_core.errors import BullswarmError
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.services import utc_now
-from bullswarm_server.cli.runs_reading import DAMAGE
 from bullswarm_server.dashboard.actions import Action, actions_at, resume_of
 from bullswarm_server.dashboard.bars import Part
 from bullswarm_server.dashboard.follow import RunFollower, tables_of
@@ -129,7 +128,7 @@ class Dashboard(App[None]):
                     self._next_pools = time.monotonic() + POOLS_SEC
                     self.pools = await asyncio.to_thread(self.source.pools)
                     self._draw()
-            except (BullswarmError, sqlite3.Error, OSError, *DAMAGE) as error:
+            except (BullswarmError, sqlite3.Error, OSError) as error:
                 self.say(f"cannot read: {str(error) or type(error).__name__}", "bad")
 
     def actions_at(self, place: Place | None) -> list[Action]:

@@ -29,6 +29,7 @@ from bullswarm_core.values import dataclass, field
 from bullswarm_core.workers.capture import read_tail
 from bullswarm_core.workers.stream_actions import bind
 from bullswarm_core.workers.stream_table import StreamTable, compile_table
+from bullswarm_server.ops.run_forms import checked, read_state
 
 MOST_NOTICES = 2_000
 MOST_CALLS = 500
@@ -70,17 +71,21 @@ class RunFollower:
         self.folder = RunFolder.of(home, run_id)
         self._teller = Teller(folder=self.folder, telling=tell)
         self._notices: deque[Notice] = deque(maxlen=MOST_NOTICES)
+        self._checked: RunState | None = None
         self._activity = Activity(self.folder, table_of=tables)
         self._tables = tables
         self._calls: tuple[tuple[str, int], _CallLog] | None = None
 
     def read(self) -> RunView:
-        """Read on. Raises UnknownNameError when the run is gone."""
+        """Read on. Raises UnknownNameError when the run is gone, DamagedRunError when it can't be understood."""
         connection = open_database(self.home, readonly=True)
         if connection is None:
             raise UnknownNameError(f"run {self.run_id} is gone: the database is away")
         with contextlib.closing(connection):
-            events = Journal(connection).read(self.run_id, after=self._teller.sequence)
+            journal = Journal(connection)
+            known = self._checked
+            self._checked = read_state(journal, self.run_id) if known is None else checked(journal.read_on(known))
+            events = journal.read(self.run_id, after=self._teller.sequence)
         self._notices.extend(self._teller.take(events))
         state, now = self._teller.state, utc_now()
         if state is None:

@@ -11,7 +11,6 @@ from textual.events import Resize
 from textual.screen import Screen
 
 from bullswarm_core.runs.intents import MOST_REASON
-from bullswarm_server.cli.runs_reading import DAMAGE
 from bullswarm_server.dashboard.actions import Action
 from bullswarm_server.dashboard.bars import Bar, Key, Part, key_parts
 from bullswarm_server.dashboard.dialogs import Ask, Question
@@ -95,10 +94,7 @@ class Page(Screen[None]):
         """Draw what is known."""
         if not self.is_mounted:
             return
-        try:
-            self.fill()
-        except DAMAGE as error:
-            self.dashboard.put(f"cannot show this: {str(error) or type(error).__name__}", "bad")
+        self.fill()
         self._frame()
 
     def fill(self) -> None:

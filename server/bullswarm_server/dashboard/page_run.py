@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from bullswarm_server.cli.runs_reading import DAMAGE
+from bullswarm_core.errors import DamagedRunError, UnknownNameError
 from bullswarm_server.dashboard.actions import Action, actions_at, resume_of
 from bullswarm_server.dashboard.bars import Bar, Key, Part
 from bullswarm_server.dashboard.follow import RunFollower, RunView, StepTexts
@@ -43,8 +43,8 @@ class FollowingPage(Page):
         try:
             self.view = self.follower.read()
             self._gone = ""
-        except DAMAGE as error:
-            self._gone = str(error) or type(error).__name__
+        except (DamagedRunError, UnknownNameError) as error:
+            self._gone = str(error)
 
     def is_new(self, *drawn_from: object) -> bool:
         """Tell whether the list would be drawn from something else than the last time."""
@@ -123,10 +123,7 @@ class StepPage(FollowingPage):
         """Read on in the run and in the step's files."""
         super().read()
         if self.view is not None:
-            try:
-                self._texts = self.follower.texts(self.view, self.step)
-            except DAMAGE as error:
-                self._gone = str(error) or type(error).__name__
+            self._texts = self.follower.texts(self.view, self.step)
 
     def fill(self) -> None:
         """Draw the part that is open."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from bullswarm_core.database import open_database
+from bullswarm_core.errors import DamagedRunError, UnknownNameError
 from bullswarm_core.home import Home
 from bullswarm_core.labels import Labels
 from bullswarm_core.routing.overview import PoolOverview
@@ -19,11 +20,11 @@ from bullswarm_core.runs.journal import Journal, RunRow
 from bullswarm_core.runs.liveness import KernelState, kernel_state
 from bullswarm_core.runs.nodes import NodeStatus, statuses
 from bullswarm_core.runs.services import utc_now
-from bullswarm_core.runs.state import RunState, apply
+from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.workflow_result import status_of
 from bullswarm_core.values import dataclass, field
 from bullswarm_server.cli.context import CommandContext
-from bullswarm_server.cli.runs_reading import DAMAGE
+from bullswarm_server.ops.run_forms import checked, read_state, readable_rows
 
 MOST_RUNS = 20_000
 """Of more runs nobody scrolls to the end; the rows of these take some MB."""
@@ -104,13 +105,9 @@ class Source:
         unfinished = journal.rows(unfinished_only=True, limit=MOST_OPEN)
         lately = [row for row in rows[:NEWEST] if row.outcome == "partial" and _is_recent(row, now)]
         states, damaged = self._read(journal, [*unfinished, *lately])
-        glances: dict[str, Glance] = {}
-        for run_id, state in states.items():
-            try:
-                glances[run_id] = self._glance(state, now)
-            except DAMAGE:
-                damaged.append(run_id)
-        return RunsLook(now, labels, rows, glances, frozenset(damaged), whole)
+        glances = {run_id: self._glance(state, now) for run_id, state in states.items()}
+        rows, damaged_rows = readable_rows(rows)
+        return RunsLook(now, labels, rows, glances, damaged_rows.union(damaged), whole)
 
     def _all_rows(self, journal: Journal) -> tuple[RunRow, ...]:
         stamp = self._stamp()
@@ -124,7 +121,7 @@ class Source:
         for row in rows:
             try:
                 found[row.run_id] = self._state(journal, row.run_id)
-            except DAMAGE:
+            except (DamagedRunError, UnknownNameError):
                 damaged.append(row.run_id)
         self._states = found
         return found, damaged
@@ -133,10 +130,9 @@ class Source:
         """Go on from the state that was read before: a journal only grows."""
         state = self._states.get(run_id)
         if state is None:
-            return journal.state(run_id)
-        for event in journal.read(run_id, after=state.seq):
-            state = apply(state, event) or state
-        return state
+            return read_state(journal, run_id)
+        after = journal.read_on(state)
+        return after if after is state else checked(after)
 
     def _glance(self, state: RunState, now: datetime) -> Glance:
         alive = kernel_state(self.home, state, now=now) is not KernelState.GONE

@@ -12,7 +12,6 @@ from bullswarm_core.runs.needs_you import head_line, minutes_and_seconds, needs_
 from bullswarm_core.runs.nodes import OVER
 from bullswarm_core.runs.state import AttemptState
 from bullswarm_core.values import dataclass
-from bullswarm_server.cli.runs_reading import DAMAGE
 from bullswarm_server.dashboard.rows import Place, Row, RowTable, heading
 from bullswarm_server.dashboard.source import Glance, PoolsLook, RunsLook
 from bullswarm_server.dashboard.view_runs import run_line
@@ -76,13 +75,7 @@ def all_needs(look: RunsLook, folder_of: FolderOf) -> list[Need]:
     """Return what needs the person in every run, the longest wait first."""
     found: list[Need] = []
     for run_id, glance in look.glances.items():
-        try:
-            found += needs_of(glance, folder_of(run_id))
-        except DAMAGE as error:
-            # One run that can't be understood hides no other.
-            created = glance.state.created
-            line = f"⚠ run {created.short_id} is damaged: {str(error) or type(error).__name__}"
-            found.append(Need(Place("run", run_id), glance.state.created_at, line, one_line(created.goal)))
+        found += needs_of(glance, folder_of(run_id))
     for row in look.rows:
         if row.run_id in look.damaged:
             line = f"⚠ run {row.short_id} is damaged · {commands.show(row.short_id)} says why"

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Literal
 
 from bullswarm_core.runs.journal import RunRow
-from bullswarm_server.cli.runs_reading import DAMAGE, DAMAGED
 from bullswarm_server.dashboard.rows import LazyRows, Place, Row
 from bullswarm_server.dashboard.source import RunsLook
 from bullswarm_server.displays.terminal import Terminal
 from bullswarm_server.displays.text import duration, one_line
 from bullswarm_server.displays.workflow_graph import ASCII_MARKS, MARKS
+from bullswarm_server.ops.runs import DAMAGED
 
 Standing = Literal["all", "open", "done", "not done"]
 STANDINGS: tuple[Standing, ...] = ("all", "open", "done", "not done")
@@ -56,14 +56,6 @@ def run_list(look: RunsLook, rows: Sequence[RunRow], terminal: Terminal) -> Lazy
 
 def run_line(row: RunRow, look: RunsLook, terminal: Terminal) -> str:
     """Return one run in one line: mark, short id, state, age, and with room kind and folder; then its goal."""
-    try:
-        return _run_line(row, look, terminal)
-    except DAMAGE:
-        mark = (MARKS if terminal.unicode else ASCII_MARKS)["failed"]
-        return terminal.style.bad(terminal.clipped(f"{mark} {row.short_id:<7} {DAMAGED}", terminal.width))
-
-
-def _run_line(row: RunRow, look: RunsLook, terminal: Terminal) -> str:
     status = standing_of(row, look)
     marks, style = (MARKS if terminal.unicode else ASCII_MARKS), terminal.style
     named = _MARK_OF.get(status, "failed")

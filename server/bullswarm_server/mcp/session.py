@@ -9,17 +9,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bullswarm_core.errors import UnknownNameError, UsageError
+from bullswarm_core.errors import UsageError
 from bullswarm_core.home import Home
 from bullswarm_core.runs.intents import Wish
-from bullswarm_core.runs.journal import LAST, Journal
+from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.services import Services, utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.verdict_document import Document
 from bullswarm_server.mcp.waits import Client
 from bullswarm_server.ops.context import Context
 from bullswarm_server.ops.launch import start_kernel
-from bullswarm_server.ops.runs import act, document_of
+from bullswarm_server.ops.runs import act, document_of, find_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,7 @@ class Call:
 
     def state_of(self, name: str) -> RunState:
         """Return the state of a run by id, short id or ``last`` (the newest of this caller). Raises UnknownNameError."""
-        with self.reading() as journal:
-            if journal is None:
-                raise UnknownNameError(f'unknown run "{name}": nothing has been run yet', hint="start one with `run`")
-            caller = self.ops.caller().provider if name == LAST else None
-            return journal.state(journal.find(name, caller=caller))
+        return find_run(self.ops, name)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Journal | None]:

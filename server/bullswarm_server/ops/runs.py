@@ -7,20 +7,29 @@ from datetime import datetime
 from typing import Any
 
 from bullswarm_core.database import open_database
-from bullswarm_core.errors import UsageError
+from bullswarm_core.errors import DamagedRunError, UnknownNameError, UsageError
 from bullswarm_core.home import Home
 from bullswarm_core.labels import Labels
 from bullswarm_core.runs.events import Payload, SteeringAdded
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.intents import Wish, carry_out
+from bullswarm_core.runs.journal import LAST, Journal, RunRow
 from bullswarm_core.runs.liveness import KernelState, kernel_state
 from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.verdict_document import running_document
-from bullswarm_core.runs.workflow_result import running_result
+from bullswarm_core.runs.workflow_result import OUTCOMES, running_result
+from bullswarm_core.wire import iso
 from bullswarm_core.workers.environment import read_depth
 from bullswarm_core.workers.spawn import MARKER
+from bullswarm_server.ops.context import Context
 from bullswarm_server.ops.launch import ROOT_VARIABLE, start_kernel
+from bullswarm_server.ops.run_forms import read_state, readable_rows
+
+LIST_VERSION = "bullswarm.runs.v1"
+RESULT_VERSION = "bullswarm.result.v1"
+DAMAGED = "damaged"
+"""The state of a run in a list whose journal can't be understood."""
 
 
 def document_of(home: Home, state: RunState) -> dict[str, Any]:
@@ -35,6 +44,63 @@ def document_of(home: Home, state: RunState) -> dict[str, Any]:
     step = next(iter(state.steps.values()))
     label = labels.shown(step.current.picked.pool) if step.current else None
     return running_document(state, kernel_alive=alive, label=label)
+
+
+def is_good(document: Mapping[str, Any]) -> bool | None:
+    """Tell whether a verdict or a result is good; None while there is none."""
+    if "status" not in document:
+        ok: bool | None = document.get("ok")
+        return ok
+    return document["status"] == "completed" if document["status"] in OUTCOMES else None
+
+
+def find_run(ctx: Context, name: str) -> RunState:
+    """Return the run of an id, a short id, the start of one, or ``last``, which is the newest of the caller.
+
+    Raises UnknownNameError where there is none, DamagedRunError for one that can't be understood.
+    """
+    with ctx.reading() as connection:
+        if connection is None:
+            raise UnknownNameError(
+                f'unknown run "{name}": nothing has been run in {ctx.home.root}', hint="start one: bullswarm run"
+            )
+        journal = Journal(connection)
+        caller = ctx.caller().provider if name == LAST else None
+        return read_state(journal, journal.find(name, caller=caller))
+
+
+def row_document(home: Home, journal: Journal, row: RunRow) -> dict[str, Any]:
+    """Return one run of a list as `runs list` shows it; of one that can't be understood why, and where its files are."""
+    (row,), damaged = readable_rows([row])
+    document: dict[str, Any]
+    try:
+        if damaged:
+            raise DamagedRunError(f"the row of run {row.run_id} is damaged")
+        document = document_of(home, read_state(journal, row.run_id))
+        state = row.outcome or document.get("state") or document["status"]
+    except (DamagedRunError, UnknownNameError) as error:
+        document = {"ok": None, "why": f"{error.message} · what it wrote is in {home.workflows_dir / row.run_id}"}
+        state = DAMAGED
+    pick = document.get("pick") or {}
+    steps = document.get("steps")
+    return {
+        "runId": row.run_id,
+        "shortId": row.short_id,
+        "kind": row.kind,
+        "createdAt": iso(row.created_at),
+        "finishedAt": iso(row.finished_at) if row.finished_at else None,
+        "state": state,
+        "ok": is_good(document),
+        "why": document.get("why") or document.get("reason"),
+        "failureKind": document.get("failureKind"),
+        "pool": pick.get("pool"),
+        "poolLabel": pick.get("poolLabel"),
+        "lane": pick.get("lane"),
+        "steps": {"done": sum(step["status"] == "succeeded" for step in steps), "all": len(steps)} if steps else None,
+        "cwd": row.cwd,
+        "goal": row.goal,
+        "caller": row.caller,
+    }
 
 
 def act(

@@ -13,8 +13,6 @@ from bullswarm_core.runs.intents import Wish, accept, add, continue_node, pause,
 from bullswarm_core.runs.journal import Journal, RunRow
 from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.wire import iso
-from bullswarm_server.cli.runs_reading import DAMAGE, DAMAGED, LIST_VERSION, RESULT_VERSION, damaged_document
 from bullswarm_server.mcp.arguments import RunsArguments
 from bullswarm_server.mcp.results import Document, answer, clipped, fence, fitted, path_text, without_empty
 from bullswarm_server.mcp.session import Call
@@ -24,7 +22,7 @@ from bullswarm_server.mcp.verdicts import Output
 from bullswarm_server.mcp.waiting import Report
 from bullswarm_server.mcp.workflow_answers import workflow_answer
 from bullswarm_server.ops.launch import request_stop
-from bullswarm_server.ops.runs import refuse_own_worker
+from bullswarm_server.ops.runs import DAMAGED, LIST_VERSION, RESULT_VERSION, refuse_own_worker, row_document
 from bullswarm_server.ops.tasks import names_of_pools
 from bullswarm_server.ops.workflows import refuse_additions
 
@@ -34,6 +32,11 @@ _PAGE_BYTES = 3400
 _STOP_WAIT_SEC = 15.0
 # Enough to see that the kernel goes on by it; what follows takes minutes and is waited for by another call.
 _WISH_WAIT_SEC = 2.0
+# Of a row: what an agent chooses a run by.
+_ROW_KEYS = (
+    "runId", "shortId", "state", "ok", "why", "failureKind", "pool", "poolLabel", "lane", "createdAt", "finishedAt", "goal",
+    "cwd", "caller",
+)  # fmt: skip
 _WISHES = frozenset({"rerun", "restart", "accept", "continue", "pause", "resume", "steer", "add"})
 
 
@@ -109,29 +112,13 @@ def _rows(call: Call, limit: int) -> list[Document]:
 
 
 def _row(call: Call, journal: Journal, row: RunRow) -> Document:
-    try:
-        document = call.document_of(journal.state(row.run_id))
-        state = row.outcome or document.get("state") or document["status"]
-    except DAMAGE as error:
-        document, state = damaged_document(row.run_id, error, folder=call.home.workflows_dir), DAMAGED
-    pick = document.get("pick") or {}
-    found = {
-        "runId": row.run_id,
-        "shortId": row.short_id,
-        "state": state,
-        "ok": document.get("ok"),
-        "why": clipped(str(document.get("why")), 300) if state == DAMAGED else None,
-        "failureKind": document.get("failureKind"),
-        "pool": pick.get("pool"),
-        "poolLabel": pick.get("poolLabel"),
-        "lane": pick.get("lane"),
-        "createdAt": iso(row.created_at),
-        "finishedAt": iso(row.finished_at) if row.finished_at else None,
-        "goal": clipped(row.goal, 80),
-        "cwd": path_text(row.cwd),
-        "caller": row.caller,
+    whole = row_document(call.home, journal, row)
+    short = {
+        "why": clipped(str(whole["why"]), 300) if whole["state"] == DAMAGED else None,
+        "goal": clipped(whole["goal"], 80),
+        "cwd": path_text(whole["cwd"]),
     }
-    return without_empty(found)
+    return without_empty({**{key: whole[key] for key in _ROW_KEYS}, **short})
 
 
 def _line(row: dict[str, Any]) -> str:
