@@ -36,7 +36,9 @@ def run(arguments: list[str], context: CommandContext) -> int:
     environ = {
         name: value for name, value in context.environ.items() if not served or not name.startswith(_OF_THE_PAGE)
     }
-    dashboard = Dashboard(Source(context.home, environ), served=served)
+    from bullswarm_server.cli.main import dispatch
+
+    dashboard = Dashboard(Source(context.home, environ), call=dispatch, served=served)
     if served:
         _end_with(os.getppid())
     dashboard.run()

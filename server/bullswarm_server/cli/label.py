@@ -6,14 +6,13 @@ import argparse
 from typing import TYPE_CHECKING
 
 from bullswarm_core.errors import UsageError
-from bullswarm_core.labels import Labels, clear_label, set_label
+from bullswarm_core.labels import Labels
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
+from bullswarm_server.ops.labels import SCHEMA_VERSION, clear_label, find_pool, set_label
 
 if TYPE_CHECKING:
-    from bullswarm_providers.registry import Registry
-
-SCHEMA_VERSION = "bullswarm.labels.v1"
+    pass
 
 
 def run(arguments: list[str], context: CommandContext) -> int:
@@ -51,15 +50,8 @@ def _list(as_json: bool, context: CommandContext) -> None:
 
 
 def _show(name: str, as_json: bool, context: CommandContext) -> None:
-    labels = Labels.load(context.home)
-    kept = Labels.kept(context.home)
-    labelled = dict(kept.items())
-    # Finding the pools of this machine costs as much as all the rest: a pool that has a label needs no such search.
-    if name in labelled or name in dict(labels.items()).values():
-        pool_id = labels.resolve(name, labelled)
-    else:
-        registry = _registry(context)
-        pool_id = labels.resolve(name, {*registry.pool_ids(), *labelled}, why_no_pool=registry.why_no_pool)
+    labels, kept = Labels.load(context.home), Labels.kept(context.home)
+    pool_id = find_pool(context.ops, name)
     label = kept.of(pool_id)
     line = f"{pool_id} {label}{_hidden(pool_id, labels)}" if label else f"{pool_id} has no label"
     _answer(pool_id, label, line, as_json, context)
@@ -71,14 +63,12 @@ def _hidden(pool_id: str, shown: Labels) -> str:
 
 
 def _set(name: str, label: str, as_json: bool, context: CommandContext) -> None:
-    registry = _registry(context)
-    pool_id = set_label(context.home, name, label, registry.pool_ids(), why_no_pool=registry.why_no_pool)
+    pool_id = set_label(context.ops, name, label)
     _answer(pool_id, label, f"{pool_id} is shown as {label}", as_json, context)
 
 
 def _clear(name: str, as_json: bool, context: CommandContext) -> None:
-    registry = _registry(context)
-    pool_id, label = clear_label(context.home, name, registry.pool_ids(), why_no_pool=registry.why_no_pool)
+    pool_id, label = clear_label(context.ops, name)
     line = f"{pool_id} had no label" if label is None else f"{pool_id} is shown by its id (its label was {label})"
     _answer(pool_id, None, line, as_json, context)
 
@@ -89,12 +79,6 @@ def _answer(pool_id: str, label: str | None, line: str, as_json: bool, context: 
         context.print_json({"schemaVersion": SCHEMA_VERSION, "labels": entries})
     else:
         context.print(line)
-
-
-def _registry(context: CommandContext) -> Registry:
-    from bullswarm_providers.registry import load
-
-    return load(context.home, context.environ)
 
 
 def _parser() -> argparse.ArgumentParser:

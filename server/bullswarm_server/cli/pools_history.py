@@ -17,13 +17,13 @@ from bullswarm_core.values import dataclass
 from bullswarm_core.wire import iso
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
-from bullswarm_server.cli.pools import load_registry
 from bullswarm_server.displays.moments import local_moment
 from bullswarm_server.displays.plot import plot_lines
 from bullswarm_server.displays.plot_svg import svg_of
 from bullswarm_server.displays.terminal import terminal_of
-from bullswarm_server.displays.text import duration, number, one_line
-from bullswarm_server.displays.traces import Trace, kinds_of, trace_document, trace_of
+from bullswarm_server.displays.text import one_line
+from bullswarm_server.displays.traces import Trace, kinds_of, summary, trace_document, trace_of
+from bullswarm_server.ops.pools import load_registry
 
 SCHEMA_VERSION = "bullswarm.pools-history.v1"
 _HIGHEST = 18
@@ -67,7 +67,7 @@ def run(arguments: list[str], context: CommandContext) -> int:
 
 
 def _subject(name: str, context: CommandContext) -> _Subject:
-    registry, labels, settings = load_registry(context), Labels.load(context.home), Settings.load(context.home)
+    registry, labels, settings = load_registry(context.ops), Labels.load(context.home), Settings.load(context.home)
     pool_id = labels.resolve(name, registry.pool_ids(), why_no_pool=registry.why_no_pool)
     profile = next(each for each in registry.profiles if each.id == pool_id)
     plan = settings.subscriptions.get(pool_id)
@@ -99,25 +99,6 @@ def _drawn(
     height = min(_HIGHEST, terminal.height - _BESIDE - len(heading) - len(told))
     legend = "use ━  clock ┄" if terminal.unicode else "use *  clock ."
     return [*heading, terminal.style.faint(legend), *plot_lines(trace, terminal, height=height), *told]
-
-
-def summary(trace: Trace) -> str:
-    """The last reading in words: used, where the clock stood, surplus, reset."""
-    if not trace.spans:
-        return f"no reading of its {trace.kind} window is kept yet"
-    span, now = trace.spans[-1], trace.now
-    last = span.points[-1]
-    parts = [f"{trace.kind} used {number(last.used)}%"]
-    if last.elapsed is not None:
-        parts.append(f"elapsed {number(last.elapsed)}%")
-        parts.append(f"surplus {number(last.elapsed - last.used)}")
-    read_by = f" by {one_line(last.read_by)}" if last.read_by else ""
-    parts.append(f"read {local_moment(last.at, now)}{read_by}")
-    if span.resets is not None:
-        left = (span.resets - now).total_seconds() / 60
-        when = local_moment(span.resets, now)
-        parts.append(f"resets {when} (in {duration(left)})" if left > 0 else f"was reset {when}")
-    return ", ".join(parts)
 
 
 def _told(trace: Trace, history: History, kinds: tuple[WindowKind, ...]) -> list[str]:

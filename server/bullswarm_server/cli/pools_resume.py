@@ -17,8 +17,8 @@ from bullswarm_core.routing.quarantine import Quarantine
 from bullswarm_core.wire import iso
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
-from bullswarm_server.cli.pools import load_registry
 from bullswarm_server.displays.text import one_line
+from bullswarm_server.ops.pools import load_registry
 
 SCHEMA_VERSION = "bullswarm.pools-resume.v1"
 
@@ -26,7 +26,7 @@ SCHEMA_VERSION = "bullswarm.pools-resume.v1"
 def run(arguments: list[str], context: CommandContext) -> int:
     """End one quarantine, or say that there is none. Raises UnknownNameError for no pool."""
     options = _parser().parse_args(arguments)
-    registry, labels = load_registry(context), Labels.load(context.home)
+    registry, labels = load_registry(context.ops), Labels.load(context.home)
     pool_id = labels.resolve(options.pool, registry.pool_ids(), why_no_pool=registry.why_no_pool)
     ended = _lifted(context.home, pool_id, now=datetime.now(UTC))
     if options.json:

@@ -9,13 +9,14 @@ from bullswarm_core.errors import BullswarmError
 from bullswarm_core.routing.overview import PoolOverview
 from bullswarm_core.wire import whole_second
 from bullswarm_server.cli.context import CommandContext
-from bullswarm_server.cli.pools import Look, shown_lines
+from bullswarm_server.cli.pools import shown_lines
 from bullswarm_server.cli.screen import draw_frame, own_screen, wake_ups
 from bullswarm_server.displays.pools import pool_lines
 from bullswarm_server.displays.terminal import can_redraw, terminal_of
 from bullswarm_server.displays.text import one_line
+from bullswarm_server.ops.pools import PoolsNow
 
-LookNow = Callable[[], Look]
+LookNow = Callable[[], PoolsNow]
 
 
 def follow(look: LookNow, *, seconds: float, context: CommandContext) -> int:
@@ -32,7 +33,7 @@ def follow(look: LookNow, *, seconds: float, context: CommandContext) -> int:
         return 0
 
 
-def _append(seen: Look, look: LookNow, *, seconds: float, context: CommandContext) -> int:
+def _append(seen: PoolsNow, look: LookNow, *, seconds: float, context: CommandContext) -> int:
     known: dict[str, Any] = {}
     with wake_ups() as wait:
         while True:
@@ -60,7 +61,7 @@ def essence(row: PoolOverview) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _redraw(seen: Look, look: LookNow, *, seconds: float, context: CommandContext) -> int:
+def _redraw(seen: PoolsNow, look: LookNow, *, seconds: float, context: CommandContext) -> int:
     problem = ""
     with own_screen(context), wake_ups() as wait:
         try:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from bullswarm_core.routing import Decision
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.cli.meter_argument import add_meter_argument
 from bullswarm_server.cli.task_arguments import add_task_arguments, task_request
 from bullswarm_server.displays.route import decision_lines
 from bullswarm_server.displays.text import Style
-from bullswarm_server.ops.tasks import PreparedTask, prepare_task
-
-SCHEMA_VERSION = "bullswarm.route.v1"
+from bullswarm_server.ops.tasks import prepare_task, route_document
 
 
 def run(arguments: list[str], context: CommandContext) -> int:
@@ -24,22 +20,10 @@ def run(arguments: list[str], context: CommandContext) -> int:
     with prepare_task(context.ops, request, write_cache=False) as prepared:
         decision = prepared.decide()
     if options.json:
-        context.print_json(document(prepared, decision))
+        context.print_json(route_document(prepared, decision))
     else:
         context.print(*decision_lines(decision, style=Style(colour=context.colour)))
     return 0 if decision.pool else 1
-
-
-def document(prepared: PreparedTask, decision: Decision) -> dict[str, Any]:
-    """Return the machine form of a pick that was only shown."""
-    return {
-        "schemaVersion": SCHEMA_VERSION,
-        "lane": prepared.task.lane,
-        "effort": prepared.task.tier,
-        "cwd": prepared.task.cwd,
-        "caller": prepared.origin.caller_pool,
-        **decision.to_json(),
-    }
 
 
 def _parser() -> argparse.ArgumentParser:

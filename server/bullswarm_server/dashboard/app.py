@@ -11,7 +11,7 @@ import io
 import signal
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -66,8 +66,12 @@ class Dashboard(App[None]):
         Binding("q,ctrl+c,ctrl+q", "quit", show=False, priority=False),
     ]
 
-    def __init__(self, source: Source, *, read_sec: float | None = READ_SEC, served: bool = False) -> None:
+    def __init__(
+        self, source: Source, *, call: Callable[..., int], read_sec: float | None = READ_SEC, served: bool = False
+    ) -> None:
         super().__init__()
+        # Carries out a verb of the command line, as ``bullswarm`` does; given, since the command line is above this.
+        self._call = call
         self.source = source
         self.unicode = served or not wants_ascii(source.environ)
         self.runs: RunsLook | None = None
@@ -225,10 +229,8 @@ class Dashboard(App[None]):
             act(home, action.run_id, wish, environ=environ, now=utc_now())
 
     async def _run_verb(self, words: list[str]) -> None:
-        from bullswarm_server.cli.main import dispatch
-
         out, err = io.StringIO(), io.StringIO()
-        code = await asyncio.to_thread(dispatch, words, environ=self.source.environ, out=out, err=err)
+        code = await asyncio.to_thread(self._call, words, environ=self.source.environ, out=out, err=err)
         said = (err.getvalue() if code else out.getvalue()).strip().splitlines()
         self._next_pools = 0.0
         await self.read_now()

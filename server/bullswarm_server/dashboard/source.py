@@ -6,7 +6,6 @@ What has not changed is not read again: the database's files tell by their size 
 from __future__ import annotations
 
 import contextlib
-import io
 import sqlite3
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -23,7 +22,7 @@ from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.workflow_result import status_of
 from bullswarm_core.values import dataclass, field
-from bullswarm_server.cli.context import CommandContext
+from bullswarm_server.ops.context import Context
 from bullswarm_server.ops.run_forms import checked, read_state, readable_rows
 
 MOST_RUNS = 20_000
@@ -77,16 +76,12 @@ class Source:
         self._rows: tuple[RunRow, ...] = ()
         self._rows_stamp: tuple[object, ...] | None = None
 
-    def context(self) -> CommandContext:
-        """Return what the verbs work with; whatever they print is kept from the screen."""
-        return CommandContext(home=self.home, environ=self.environ, out=io.StringIO(), err=io.StringIO())
-
     def pools(self) -> PoolsLook:
         """Return every pool as it is now; readings that are old are renewed, for a second at most."""
-        from bullswarm_server.cli.pools import Options, look
         from bullswarm_server.displays.text import one_line
+        from bullswarm_server.ops.pools import look_at_pools
 
-        seen = look(Options(), self.context())
+        seen = look_at_pools(Context(self.home, self.environ))
         problems = tuple(one_line(f"provider {each.name}: {each.message}") for each in seen.registry.problems)
         return PoolsLook(seen.now, seen.rows, problems)
 

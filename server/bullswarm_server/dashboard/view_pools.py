@@ -10,7 +10,6 @@ from bullswarm_core.pools import EFFORTS, Rung, Window, WindowKind
 from bullswarm_core.quota.history import History
 from bullswarm_core.quota.windows import BURST_BLOCK_PCT, elapsed_pct, readings, spent
 from bullswarm_core.routing.overview import PoolOverview
-from bullswarm_server.cli.pools_history import summary
 from bullswarm_server.dashboard.rows import Row, RowTable, heading, text_rows
 from bullswarm_server.displays.moments import local_moment
 from bullswarm_server.displays.plot import plot_lines
@@ -18,7 +17,7 @@ from bullswarm_server.displays.pools import missing_reading, rate_text, trouble_
 from bullswarm_server.displays.pools_terminal import bar, gauge_of, state_of
 from bullswarm_server.displays.terminal import Terminal
 from bullswarm_server.displays.text import duration, one_line
-from bullswarm_server.displays.traces import Trace, kinds_of, trace_of
+from bullswarm_server.displays.traces import Trace, kinds_of, summary, trace_of
 
 _PLOT_LINES = 8
 _KIND, _USED = 8, 6

@@ -11,6 +11,8 @@ from bullswarm_core.quota.observing import Observation
 from bullswarm_core.quota.windows import CLOCK_TOLERANCE, elapsed_pct, is_unanchored, starts_at
 from bullswarm_core.values import dataclass
 from bullswarm_core.wire import whole_second
+from bullswarm_server.displays.moments import local_moment
+from bullswarm_server.displays.text import duration, number, one_line
 
 SAME_RESET = timedelta(minutes=2)
 """Some providers make the reset up anew at every reading, some seconds beside the last one."""
@@ -93,6 +95,25 @@ def kinds_of(observations: Iterable[Observation]) -> tuple[WindowKind, ...]:
     }
     order: Sequence[WindowKind] = ("weekly", "monthly", "daily", "5h")
     return tuple(kind for kind in order if kind in seen and kind in WINDOW_KINDS)
+
+
+def summary(trace: Trace) -> str:
+    """The last reading in words: used, where the clock stood, surplus, reset."""
+    if not trace.spans:
+        return f"no reading of its {trace.kind} window is kept yet"
+    span, now = trace.spans[-1], trace.now
+    last = span.points[-1]
+    parts = [f"{trace.kind} used {number(last.used)}%"]
+    if last.elapsed is not None:
+        parts.append(f"elapsed {number(last.elapsed)}%")
+        parts.append(f"surplus {number(last.elapsed - last.used)}")
+    read_by = f" by {one_line(last.read_by)}" if last.read_by else ""
+    parts.append(f"read {local_moment(last.at, now)}{read_by}")
+    if span.resets is not None:
+        left = (span.resets - now).total_seconds() / 60
+        when = local_moment(span.resets, now)
+        parts.append(f"resets {when} (in {duration(left)})" if left > 0 else f"was reset {when}")
+    return ", ".join(parts)
 
 
 def trace_document(trace: Trace) -> dict[str, Any]:

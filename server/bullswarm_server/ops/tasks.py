@@ -34,6 +34,7 @@ from bullswarm_server.ops.services import why_no_pool
 
 ANY_TASK = "(no task given)"
 """Stands in for the words of a task of which only the pick is asked: a pick doesn't depend on them."""
+ROUTE_VERSION = "bullswarm.route.v1"
 LARGER_THAN_A_TASK = "put the material into a file in the folder"
 
 
@@ -175,6 +176,18 @@ def record_task(ctx: Context, prepared: PreparedTask, *, idempotency_key: str | 
             now=prepared.services.now(),
             idempotency_key=idempotency_key,
         )
+
+
+def route_document(prepared: PreparedTask, decision: Decision) -> dict[str, Any]:
+    """Return the machine form of a pick that is only shown."""
+    return {
+        "schemaVersion": ROUTE_VERSION,
+        "lane": prepared.task.lane,
+        "effort": prepared.task.tier,
+        "cwd": prepared.task.cwd,
+        "caller": prepared.origin.caller_pool,
+        **decision.to_json(),
+    }
 
 
 def conflict_of(task: Task, connection: sqlite3.Connection | None, *, now: datetime) -> Conflict | None:

@@ -10,6 +10,7 @@ import pytest
 from tests.server.dashboard.screens import Screens
 from tests.server.dashboard.world import Runs, World, furnished
 
+from bullswarm_server.cli.main import dispatch
 from bullswarm_server.dashboard.app import Dashboard
 from bullswarm_server.dashboard.source import Source
 
@@ -49,7 +50,7 @@ def opener(world: World) -> Open:
 
     @asynccontextmanager
     async def opening(width: int = 100, height: int = 36, **environ: str) -> AsyncIterator[Screens]:
-        app = Dashboard(Source(world.home, {**world.environ, **environ}), read_sec=None)
+        app = Dashboard(Source(world.home, {**world.environ, **environ}), call=dispatch, read_sec=None)
         async with app.run_test(size=(width, height)) as pilot:
             screens = Screens(app, pilot)
             await screens.read()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.server.dashboard.world import Runs, World, furnished
 
+from bullswarm_server.cli.main import dispatch
 from bullswarm_server.dashboard.app import Dashboard
 from bullswarm_server.dashboard.rows import Place
 from bullswarm_server.dashboard.source import Source
@@ -25,7 +26,7 @@ async def draw(folder: Path, world: World, runs: Runs) -> list[Path]:
     places = {"home": None, "run": Place("run", runs.running), "pools": Place("pool", name="beta")}
     found = []
     for name, place in places.items():
-        app = Dashboard(Source(world.home, world.environ), read_sec=None)
+        app = Dashboard(Source(world.home, world.environ), call=dispatch, read_sec=None)
         async with app.run_test(size=SIZE) as pilot:
             await app.read_now()
             if place is not None:

@@ -10,6 +10,7 @@ from tests.core.runs.journals import document
 from tests.server.dashboard.conftest import Open, opener
 from tests.server.dashboard.world import World, many_runs
 
+from bullswarm_server.cli.main import dispatch
 from bullswarm_server.dashboard.app import Dashboard
 from bullswarm_server.dashboard.page_run import RunPage
 from bullswarm_server.dashboard.rows import Place
@@ -94,7 +95,7 @@ async def test_twenty_running_steps_redraw_only_what_changed(world: World, monke
 async def test_it_starts_within_a_second(history: World) -> None:
     """The first frame stands before anything was read, and everything within a second of CPU."""
     started = time.process_time()
-    app = Dashboard(Source(history.home, history.environ), read_sec=None)
+    app = Dashboard(Source(history.home, history.environ), call=dispatch, read_sec=None)
     async with app.run_test(size=(120, 40)) as pilot:
         assert "Home" in "".join(segment.text for line in app.screen._compositor.render_strips() for segment in line)
         await app.read_now()
@@ -103,7 +104,7 @@ async def test_it_starts_within_a_second(history: World) -> None:
 
 
 async def test_reading_goes_on_by_itself_and_a_damaged_home_is_said(world: World) -> None:
-    app = Dashboard(Source(world.home, world.environ), read_sec=0.02)
+    app = Dashboard(Source(world.home, world.environ), call=dispatch, read_sec=0.02)
     async with app.run_test(size=(120, 40)) as pilot:
         while app.runs is None:
             await pilot.pause(0.02)

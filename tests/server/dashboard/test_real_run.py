@@ -9,6 +9,7 @@ from tests.server.dashboard.screens import Screens
 from tests.server.site import ANSWER, Site
 from tests.server.workflow_site import actors, goal
 
+from bullswarm_server.cli.main import dispatch
 from bullswarm_server.dashboard.app import Dashboard
 from bullswarm_server.dashboard.rows import Place
 from bullswarm_server.dashboard.source import Source
@@ -22,7 +23,7 @@ async def test_a_rerun_from_home_runs_to_its_end(site: Site) -> None:
     failed = goal(site, program, "--foreground", "--retry-attempts", "0")
     assert failed.code == 1, failed
     (site.project / "mended").touch()
-    app = Dashboard(Source(site.home, site.environ), read_sec=None)
+    app = Dashboard(Source(site.home, site.environ), call=dispatch, read_sec=None)
     async with app.run_test(size=(120, 40)) as pilot:
         screens = Screens(app, pilot)
         await screens.read()

@@ -8,15 +8,14 @@ import anyio.to_thread
 from mcp_types import CallToolResult, ToolAnnotations
 
 from bullswarm_core.errors import UsageError
-from bullswarm_core.labels import Labels, clear_label, set_label
-from bullswarm_server.cli.label import SCHEMA_VERSION
+from bullswarm_core.labels import Labels
 from bullswarm_server.hook_state import refresh
 from bullswarm_server.mcp.arguments import LabelArguments
 from bullswarm_server.mcp.results import answer, clipped, fitted
 from bullswarm_server.mcp.session import Call
 from bullswarm_server.mcp.tools.tool import Tool
 from bullswarm_server.mcp.waiting import Report
-from bullswarm_server.ops.services import why_no_pool
+from bullswarm_server.ops.labels import SCHEMA_VERSION, clear_label, find_pool, set_label
 
 _MOST_ROWS = 64
 
@@ -32,21 +31,14 @@ def _work(call: Call, given: LabelArguments) -> CallToolResult:
         return _shown(Labels.kept(call.home).items(), Labels.load(call.home))
     if given.clear and given.label is not None:
         raise UsageError("clear takes no label", hint="give one of them")
-    pool_ids = frozenset(profile.id for profile in call.services(write_cache=True).load_profiles())
     if given.label is not None or given.clear:
-        return _changed(call, given.pool, given.label, pool_ids)
-    kept, labels = Labels.kept(call.home), Labels.load(call.home)
-    known, why = {*pool_ids, *dict(kept.items())}, why_no_pool(call.home, call.machine.environ)
-    pool_id = labels.resolve(given.pool, known, why_no_pool=why)
-    return _shown([(pool_id, kept.of(pool_id))], labels)
+        return _changed(call, given.pool, given.label)
+    pool_id, kept = find_pool(call.ops, given.pool), Labels.kept(call.home)
+    return _shown([(pool_id, kept.of(pool_id))], Labels.load(call.home))
 
 
-def _changed(call: Call, pool: str, label: str | None, pool_ids: frozenset[str]) -> CallToolResult:
-    why = why_no_pool(call.home, call.machine.environ)
-    if label is None:
-        pool_id, _ = clear_label(call.home, pool, pool_ids, why_no_pool=why)
-    else:
-        pool_id = set_label(call.home, pool, label, pool_ids, why_no_pool=why)
+def _changed(call: Call, pool: str, label: str | None) -> CallToolResult:
+    pool_id = clear_label(call.ops, pool)[0] if label is None else set_label(call.ops, pool, label)
     # The hooks and the status line of the agents show labels, too.
     refresh(call.home, call.machine.environ, keep_unseen=True)
     return _shown([(pool_id, label)], Labels.load(call.home))

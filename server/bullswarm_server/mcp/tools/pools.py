@@ -7,21 +7,15 @@ from typing import Any
 import anyio.to_thread
 from mcp_types import CallToolResult
 
-from bullswarm_core.assemble import current_pools, routing_context
-from bullswarm_core.labels import Labels
-from bullswarm_core.routing.overview import overview
 from bullswarm_core.runs.services import utc_now
-from bullswarm_core.settings import Settings
-from bullswarm_providers.registry import load
-from bullswarm_server.cli.pools import document as pools_document
-from bullswarm_server.cli.pools import work_now
 from bullswarm_server.displays.pools import pool_lines
 from bullswarm_server.mcp.arguments import PoolsArguments
 from bullswarm_server.mcp.results import MOST_BYTES, Document, answer, clipped, fitted, size, without_empty
 from bullswarm_server.mcp.session import Call
 from bullswarm_server.mcp.tools.tool import READS, Tool
 from bullswarm_server.mcp.waiting import Report
-from bullswarm_server.ops.meters import outcome_lines, renew
+from bullswarm_server.ops.meters import outcome_lines
+from bullswarm_server.ops.pools import look_at_pools
 
 _MOST_ROWS = 64
 _MOST_PROBLEMS, _PROBLEM_LENGTH = 5, 200
@@ -68,24 +62,8 @@ def pools_now(call: Call, only: str | None = None, *, force: bool = False) -> tu
 
     Old readings are renewed for a second at most; ``force`` has all that are shown read anew, for up to 20 s.
     """
-    registry = load(call.home, call.machine.environ)
-    settings, labels = Settings.load(call.home), Labels.load(call.home)
-    shown = registry.profiles
-    if only is not None:
-        wanted = labels.resolve(only, registry.pool_ids(), why_no_pool=registry.why_no_pool)
-        shown = tuple(profile for profile in shown if profile.id == wanted)
-    environ = call.machine.environ
-    renewed = renew(call.home, shown, settings, environ=environ, labels=labels, force=force)
-    now = utc_now()
-    inflight, rates, quarantines = work_now(call.home, registry.profiles, settings, now=now)
-    pools = current_pools(
-        call.home, registry.profiles, settings, now=now, labels=labels, inflight=inflight, rates=rates
-    )
-    routing = routing_context(settings, quarantines=quarantines)
-    rows = [overview(pool, now=now, context=routing) for pool in pools]
-    if only is not None:
-        rows = [row for row in rows if row.pool.id == wanted]
-    return pools_document(rows, registry, now=now, renewed=renewed), pool_lines(rows)
+    seen = look_at_pools(call.ops, only=only, force=force)
+    return seen.document(), pool_lines(seen.rows)
 
 
 def slim(row: dict[str, Any]) -> Document:

@@ -8,7 +8,6 @@ import anyio.to_thread
 from mcp_types import CallToolResult
 
 from bullswarm_core.routing import Decision
-from bullswarm_server.cli.route import document as route_document
 from bullswarm_server.displays.route import decision_lines
 from bullswarm_server.mcp.arguments import RouteArguments
 from bullswarm_server.mcp.results import Document, answer, clipped, fitted, without_empty
@@ -16,7 +15,7 @@ from bullswarm_server.mcp.session import Call
 from bullswarm_server.mcp.task_requests import absolute_folder, prepare
 from bullswarm_server.mcp.tools.tool import READS, Tool
 from bullswarm_server.mcp.waiting import Report
-from bullswarm_server.ops.tasks import PreparedTask
+from bullswarm_server.ops.tasks import PreparedTask, route_document
 
 _MOST_ROWS = 40
 _ROW_KEYS = (
