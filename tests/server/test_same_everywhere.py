@@ -293,3 +293,82 @@ async def test_one_key_is_one_workflow_also_while_it_is_under_way(site: Site) ->
     assert [answer.error for answer in answers] == [False, False]
     assert answers[0].document["runId"] == answers[1].document["runId"]
     site.go()
+
+
+def act(name: str, words: Sequence[str], **arguments: Any) -> Question:
+    """Ask something of what was started."""
+    return Question(name, ("runs", *words), "runs", arguments)
+
+
+def step(name: str, operation: str, node: str, *words: str, **arguments: Any) -> Question:
+    """Ask something of a step of the newest run."""
+    return act(name, ("step", operation, "last", node, *words), op=operation, run_id="last", node=node, **arguments)
+
+
+ACTS = [
+    (step("a step that is unknown", "rerun", "z"), '"z" is no step'),
+    (step("a step that did not fail", "accept", "a", "--reason", "x", reason="x"), "only what failed is accepted"),
+    (act("a step that is over", ("continue", "last", "a"), op="continue", run_id="last", node="a"), "is over"),
+    (act("a pause at the end", ("pause", "last"), op="pause", run_id="last"), "is over"),
+    (act("nothing to retry", ("resume", "last"), op="resume", run_id="last"), "nothing to retry"),
+    (step("a rerun past a pool that is turned off", "rerun", "a", "--avoid", "gamma", avoid=["gamma"]), TURNED_OFF),
+    (step("a restart on a pool that is turned off", "restart", "a", "--pool", "gamma", pool="gamma"), TURNED_OFF),
+    (act("a run that is unknown", ("show", "zzzzzz"), op="show", run_id="zzzzzz"), 'unknown run "zzzzzz"'),
+]
+
+
+@pytest.mark.parametrize(("question", "why"), ACTS, ids=lambda each: str(each) if isinstance(each, Question) else "")
+async def test_what_makes_no_sense_of_a_run_is_refused_for_one_reason(site: Site, question: Question, why: str) -> None:
+    machine(site)
+    program = site.root / "program.json"
+    program.write_text(json.dumps({**PROGRAM, "steps": [{**PROGRAM["steps"][0], "id": "a"}]}))
+    done = site.say("workflow", "goal", "Know", "--program", str(program), "--cwd", str(site.project), "--foreground")
+    assert done.code == 0, done.err
+    before = site.events()
+    typed, called = await ask(site, question)
+    assert typed.code in (1, 2) and called.error
+    assert why in reason(typed.err)
+    assert reason(typed.err).split(" · ")[0] == reason(called.text).split(" · ")[0]
+    assert site.events() == before, "nothing happened"
+
+
+async def test_a_run_is_listed_and_shown_alike(site: Site) -> None:
+    machine(site)
+    assert site.run().code == 0
+    typed, called = await ask(site, act("the list", ("list", "--json"), op="list"))
+    (row,), (short,) = typed.document["runs"], called.document["runs"]
+    assert short.items() <= row.items()
+    typed, called = await ask(site, act("the newest", ("show", "last", "--json"), op="show", run_id="last"))
+    assert {key: typed.document[key] for key in ("runId", "ok", "state", "cwd", "outFile")} == {
+        key: called.document[key] for key in ("runId", "ok", "state", "cwd", "outFile")
+    }
+
+
+async def test_a_workflow_that_went_well_is_good_in_either_list(site: Site) -> None:
+    machine(site)
+    programs(site)
+    words = ("--program", str(site.root / "good.json"), "--cwd", str(site.project), "--foreground")
+    assert site.say("workflow", "goal", "Know", *words).code == 0
+    typed, called = await ask(site, act("the list", ("list", "--json"), op="list"))
+    assert [row["ok"] for row in typed.document["runs"]] == [row["ok"] for row in called.document["runs"]] == [True]
+
+
+async def test_the_pools_are_the_same(site: Site) -> None:
+    machine(site)
+    typed, called = await ask(site, Question("the pools", ("pools", "--json"), "pools"))
+    assert {"alpha", "beta"} < {row["pool"] for row in typed.document["pools"]}
+    for whole, slim in zip(typed.document["pools"], called.document["pools"], strict=True):
+        same = ("pool", "provider", "state", "enabled")
+        assert {key: whole[key] for key in same} == {key: slim[key] for key in same}
+
+
+async def test_a_label_that_one_surface_sets_the_other_shows(site: Site) -> None:
+    machine(site)
+    question = Question("a label", ("label", "alpha", "first", "--json"), "label", {"pool": "first"})
+    typed, called = await ask(site, question)
+    assert typed.document == called.document
+    cleared = Question("no label", ("label", "alpha", "--json"), "label", {"pool": "alpha"})
+    async with calling(site) as call:
+        await call("label", pool="first", clear=True)
+    typed, called = await ask(site, cleared)
+    assert typed.document == called.document
