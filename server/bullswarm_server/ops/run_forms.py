@@ -23,7 +23,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "Document": (Mapping,),
     "tuple[str, ...]": (tuple,),
 }
-_TEXT, _TEXTS, _OBJECT, _OBJECTS, _NUMBER = "text", "a list of texts", "an object", "a list of objects", "a number"
+_TEXT, _OBJECT, _NUMBER = "text", "an object", "a number"
+_LIST, _TEXTS, _OBJECTS = "a list", "a list of texts", "a list of objects"
 # Of a judgement and of a verdict: what is read by name. A key that is missing or null is no damage.
 _JUDGEMENT: Mapping[str, str] = {
     "answerCheck": _OBJECT,
@@ -31,15 +32,15 @@ _JUDGEMENT: Mapping[str, str] = {
     "changedFiles": _TEXTS,
     "commits": _TEXTS,
     "diffFile": _TEXT,
-    "diffStat": _TEXT,
+    "diffStat": _LIST,
     "evidenceResults": _OBJECTS,
     "excerpt": _TEXT,
-    "notes": _OBJECTS,
-    "outsideBlockers": _TEXTS,
+    "notes": _LIST,
+    "outsideBlockers": _LIST,
 }
 _VERDICT: Mapping[str, str] = {
     **_JUDGEMENT,
-    "launchNotes": _TEXTS,
+    "launchNotes": _LIST,
     "meta": _OBJECT,
     "outFile": _TEXT,
     "pick": _OBJECT,
@@ -114,7 +115,7 @@ def _has_form(value: Any, form: str) -> bool:
         return isinstance(value, int)
     if form == _OBJECT:
         return isinstance(value, Mapping)
-    member = str if form == _TEXTS else Mapping
+    member = {_TEXTS: str, _OBJECTS: Mapping, _LIST: object}[form]
     return isinstance(value, (list, tuple)) and all(isinstance(each, member) for each in value)
 
 
