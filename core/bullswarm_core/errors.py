@@ -5,7 +5,7 @@ BullswarmError                  exit 1   something that was asked for did not wo
 │   ├── UnknownNameError        exit 2   a pool, provider, run or label that does not exist
 │   ├── ConnectorError          exit 2   a connector.json that breaks the schema, with file and field
 │   └── StateError              exit 2   a file or database of the home that cannot be read or is too new
-│       └── DamagedRunError     exit 2   a run whose journal cannot be understood
+│       └── DamagedRunError     exit 2   a run whose journal cannot be read; carries the run and the event
 ├── NoPoolError                 exit 1   no pool can take the task; carries each pool's reason
 ├── StorageError                exit 1   the disk refused a write (full, read-only); what was there is unchanged
 ├── LockTimeoutError            exit 1   another process held a lock for too long
@@ -54,7 +54,18 @@ class StateError(UsageError):
 
 
 class DamagedRunError(StateError):
-    """A run whose journal cannot be understood; the other runs are not concerned."""
+    """A run whose journal cannot be read.
+
+    ``run`` is its id and ``event`` the number of the damaged event; None where the reader of a part does not know it, or
+    where every event has its form and they contradict each other.
+    """
+
+    def __init__(
+        self, message: str, *, run: str | None = None, event: int | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.run = run
+        self.event = event
 
 
 class NoPoolError(BullswarmError):

@@ -58,6 +58,8 @@ def repeated_key(pairs: Iterable[tuple[str, Any]]) -> str | None:
 def to_wire(value: Any) -> Any:
     """Turn dataclasses, times and tuples into plain JSON values, keys in camelCase."""
     if is_dataclass(value) and not isinstance(value, type):
+        if (own := getattr(value, "to_wire", None)) is not None:
+            return own()
         return {camel(item.name): to_wire(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, datetime):
         return iso(value)

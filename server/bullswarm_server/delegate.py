@@ -137,7 +137,7 @@ def _clear_old(folder: Path, now: float) -> None:
 def worker_started(state: RunState) -> bool:
     """Tell whether a worker process ever began: from then on the task may have been done in part."""
     launched = (attempt for step in state.steps.values() for attempt in step.attempts if attempt.launched is not None)
-    return any(item.finished is None or item.finished.meta.get("endReason") != _NEVER_STARTED for item in launched)
+    return any(item.finished is None or item.finished.meta.end_reason != _NEVER_STARTED for item in launched)
 
 
 def task_request(request: Mapping[str, Any], ctx: Context) -> TaskRequest:

@@ -180,7 +180,7 @@ def _step(step: StepState, status: str, label: Label) -> Document:
         "attempts": len(step.attempts),
         "startedAt": _started(attempt),
         "expectedSec": _expected(attempt),
-        "wallSec": finished.meta.get("wallSec") if finished else None,
+        "wallSec": finished.meta.wall_sec if finished else None,
         "failureKind": finished.failure_kind if finished else None,
         "why": clipped(one_line(finished.why), _LONGEST_WHY) if finished else None,
         "outFile": finished.output_file if finished else None,

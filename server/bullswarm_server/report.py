@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from bullswarm_core.home import Home, write_bytes_atomic
 from bullswarm_core.labels import Labels
+from bullswarm_core.runs.attempt_result import CheckResult, JudgementRecord
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.state import AttemptState, RunState
 from bullswarm_core.wire import iso
@@ -178,9 +179,8 @@ def _attempt_row(attempt: AttemptState, labels: Labels) -> str:
 
 def seconds_of(attempt: AttemptState, *, now: datetime | None = None) -> float | None:
     """Return how long an attempt took, as its keeper measured or as the journal tells."""
-    told = attempt.finished.meta.get("wallSec") if attempt.finished else None
-    if isinstance(told, (int, float)):
-        return float(told)
+    if attempt.finished is not None and attempt.finished.meta.wall_sec is not None:
+        return float(attempt.finished.meta.wall_sec)
     end = attempt.finished_at or now
     return (end - attempt.launched_at).total_seconds() if attempt.launched_at and end else None
 
@@ -189,33 +189,32 @@ def _outcome(folder: RunFolder, attempt: AttemptState) -> str:
     finished = attempt.finished
     if finished is None:
         return ""
-    judgement: Document = finished.judgement
+    judgement = finished.judgement
     name = inline(f"{attempt.picked.step}-{attempt.picked.ordinal}")
-    parts = [_evidence(item, folder) for item in judgement.get("evidenceResults") or () if isinstance(item, Mapping)]
-    if judgement.get("answer") is not None:
-        answer = json.dumps(judgement["answer"], ensure_ascii=False, indent=2)
+    parts = [_evidence(item, folder) for item in judgement.evidence_results or ()]
+    if judgement.answer is not None:
+        answer = json.dumps(judgement.answer, ensure_ascii=False, indent=2)
         parts.append(f"<p>answer of {name}</p>{block(answer, most=_MOST_TEXT)}")
-    files = [str(path) for path in judgement.get("changedFiles") or ()]
+    files = judgement.changed_files
     if files:
         more = [f"and {len(files) - _MOST_FILES} more"] if len(files) > _MOST_FILES else []
         items = "".join(f"<li><code>{inline(path)}</code></li>" for path in [*files[:_MOST_FILES], *more])
         parts.append(f"<p>files changed by {name}</p><ul>{items}</ul>")
     links = [link for label, path in _files(judgement, finished.output_file) if (link := _link(folder, label, path))]
-    excerpt = judgement.get("excerpt")
+    excerpt = judgement.excerpt
     if links or excerpt:
         parts.append(f"<p>output of {name}{': ' if links else ''}{' · '.join(links)}</p>")
-    parts += [block(str(excerpt), most=_MOST_TEXT)] if excerpt else []
+    parts += [block(excerpt, most=_MOST_TEXT)] if excerpt else []
     return "".join(parts)
 
 
-def _files(judgement: Document, output: str | None) -> Iterator[tuple[str, str]]:
+def _files(judgement: JudgementRecord, output: str | None) -> Iterator[tuple[str, str]]:
     if output:
         yield "reply", output
-    if isinstance(judgement.get("diffFile"), str):
-        yield "diff", judgement["diffFile"]
-    checked = judgement.get("answerCheck")
-    if isinstance(checked, Mapping) and isinstance(checked.get("file"), str):
-        yield "answer", checked["file"]
+    if judgement.diff_file is not None:
+        yield "diff", judgement.diff_file
+    if judgement.answer_check is not None and judgement.answer_check.file is not None:
+        yield "answer", judgement.answer_check.file
 
 
 def _link(folder: RunFolder, label: str, path: str) -> str:
@@ -226,17 +225,13 @@ def _link(folder: RunFolder, label: str, path: str) -> str:
     return f"{inline(label)} <code>{inline(path)}</code>"
 
 
-def _evidence(item: Document, folder: RunFolder) -> str:
-    status = str(item.get("status"))
-    check = str(item.get("cmd") or f"schema of {item.get('file')}")
+def _evidence(item: CheckResult, folder: RunFolder) -> str:
+    status = str(item.status)
     tone = {"passed": "good", "failed": "bad"}.get(status, "warn")
-    why = f" → {inline(str(item['why']))}" if item.get("why") else ""
-    log = item.get("log")
-    link = f" · {_link(folder, 'log', log)}" if isinstance(log, str) else ""
-    line = f"<p>evidence {tag('span', inline(status), tone)} <code>{inline(check)}</code>{why}{link}</p>"
-    said = item.get("tail")
-    text = "\n".join(map(str, said)) if isinstance(said, (list, tuple)) else str(said or "")
-    return line + (block(text, most=_MOST_TEXT) if text and status != "passed" else "")
+    why = f" → {inline(item.why)}" if item.why else ""
+    link = f" · {_link(folder, 'log', item.log)}" if item.log is not None else ""
+    line = f"<p>evidence {tag('span', inline(status), tone)} <code>{inline(item.name)}</code>{why}{link}</p>"
+    return line + (block(item.tail, most=_MOST_TEXT) if item.tail and status != "passed" else "")
 
 
 def _nodes(result: Document) -> Iterator[str]:

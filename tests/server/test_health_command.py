@@ -10,6 +10,7 @@ import pytest
 
 from bullswarm_core.database import open_database
 from bullswarm_core.home import Home
+from bullswarm_core.runs.attempt_result import JudgementRecord, MetaRecord
 from bullswarm_core.runs.events import AttemptFinished, AttemptPicked, RunCreated
 from bullswarm_core.runs.journal import Journal
 from bullswarm_server.cli.context import CommandContext
@@ -55,7 +56,8 @@ class Desk:
             reason="r", decision={}, booking=1, tree="/",
         )  # fmt: skip
         finished = AttemptFinished(
-            step="run", ordinal=1, ok=ok, why="w", failure_kind=None if ok else "process", judgement={}, meta={},
+            step="run", ordinal=1, ok=ok, why="w", failure_kind=None if ok else "process", judgement=JudgementRecord(),
+            meta=MetaRecord(),
             output_file=str(path),
         )  # fmt: skip
         journal.create(created, at=NOW)

@@ -107,8 +107,8 @@ def test_writers_at_work_at_once_are_both_merged(shells: Site) -> None:
     assert contents(shells.project) == files | changed and untouched(shells.project) == before
     assert spaces(shells) == [] and not (shells.project / ".git/worktrees").exists()
     found = last(state, "one")
-    assert found.judgement["worktree"]["merged"] == found.judgement["changedFiles"] == ["made.txt"]
-    assert shells.in_flight() == [] and found.judgement["attribution"] == "own"
+    assert found.judgement.document["worktree"]["merged"] == found.judgement.document["changedFiles"] == ["made.txt"]
+    assert shells.in_flight() == [] and found.judgement.document["attribution"] == "own"
 
 
 def test_nothing_is_merged_into_another_folder_in_place_of_the_projects(shells: Site) -> None:
@@ -129,7 +129,7 @@ def test_nothing_is_merged_into_another_folder_in_place_of_the_projects(shells: 
         f"nothing was merged: {shells.project} is not what it was when the work began: another folder is in its place"
     )
     assert not (shells.project / "made.txt").exists() and (kept / "made.txt").read_bytes() == b"made\n"
-    assert any(note["kind"] == "worktree-kept" for note in found.judgement["notes"])
+    assert any(note["kind"] == "worktree-kept" for note in found.judgement.document["notes"])
 
 
 def test_a_conflict_comes_back_with_the_worktree_and_a_rerun_begins_from_the_tree_as_it_is(shells: Site) -> None:
@@ -165,10 +165,10 @@ def test_what_is_not_declared_stays_and_a_failed_attempt_keeps_its_work(shells: 
     folder = shells.run_folder() / "workspaces"
     assert last(state, "more").ok, last(state, "more")
     assert statuses(state) == {"more": "succeeded", "fails": "failed", "nothing": "failed"}
-    notes = last(state, "more").judgement["notes"]
+    notes = last(state, "more").judgement.document["notes"]
     assert {"kind": "worktree-kept", "text": f"not merged, and kept in {folder}/more-1: more.txt"} in notes
     assert not (shells.project / "more.txt").exists() and not (shells.project / "half.txt").exists()
-    assert last(state, "fails").judgement["worktree"]["left"] == ["half.txt"]
+    assert last(state, "fails").judgement.document["worktree"]["left"] == ["half.txt"]
     assert unmerged(shells.run_folder()) == [folder / name for name in ("fails-1", "fails-2", "more-1")]
     assert spaces(shells)[-2:] == ["more-1", "more-1.state"], "the one that left nothing is gone"
     told = (shells.run_folder() / "task-fails-attempt-2.md").read_text()
@@ -212,7 +212,7 @@ def test_a_confined_worker_writes_in_its_worktree_alone_and_reads_its_history(si
     assert (site.project / "a.txt").read_bytes() == b"b\n" and untouched(site.project) == before
     assert (kept / "log").read_text().startswith("The working tree as it was")
     assert (kept / "status").read_text().splitlines() == ["?? errors", "?? log", "?? status"]
-    assert last(state, "one").meta["confinement"] == "bullswarm"
+    assert last(state, "one").meta.confinement == "bullswarm"
 
 
 def test_what_stands_in_the_way_ends_the_attempt_before_its_worker_starts(shells: Site) -> None:

@@ -45,21 +45,23 @@ def test_a_retry_and_what_depends_on_it_are_told_what_was_done(site: Site, repos
     first, second = state.steps["make"].attempts
     assert first.launched is not None and second.launched is not None and first.finished is not None
 
-    assert first.launched.launch["timeBox"]["minutes"] == 30 and first.launched.launch["handoff"] is None
+    assert (
+        first.launched.launch.document["timeBox"]["minutes"] == 30 and first.launched.launch.document["handoff"] is None
+    )
     assert "Time box: 30 minutes from " in task_of(site, state, first)
-    assert first.finished.judgement["diffStat"] == ["made.txt new +1"]
+    assert first.finished.judgement.diff_stat == ("made.txt new +1",)
 
     text = task_of(site, state, second)
     assert text.startswith("MAKE IT\n")
     assert f"  - {repository}/made.txt\n" in text and "> made.txt new +1\n" in text
     assert "> I wrote the first half\n" in text
-    diff = Path(str(first.finished.judgement["diffFile"]))
+    diff = Path(str(first.finished.judgement.diff_file))
     assert f"- The whole diff: {diff}\n" in text and "+half\n" in diff.read_text() and "done" not in diff.read_text()
-    handed = second.launched.launch["handoff"]
+    handed = second.launched.launch.document["handoff"]
     assert handed["from"] == "make-1" and handed["bytes"] > 300
 
     look, blind = state.steps["look"].attempts[0], state.steps["blind"].attempts[0]
     assert second.finished is not None and look.launched is not None
     assert f"- Output: {second.finished.output_file}" in task_of(site, state, look)
-    assert look.launched.launch["timeBox"]["source"] == "fallback"
+    assert look.launched.launch.document["timeBox"]["source"] == "fallback"
     assert "attempt-2.md" not in task_of(site, state, blind) and "made.txt" not in task_of(site, state, blind)

@@ -54,7 +54,7 @@ def tries(state: RunState, name: str = "a") -> list[tuple[str | None, str | None
 def judgement(state: RunState, ordinal: int = 1, name: str = "a") -> dict[str, Any]:
     finished = state.steps[name].attempts[ordinal - 1].finished
     assert finished is not None
-    return dict(finished.judgement)
+    return dict(finished.judgement.document)
 
 
 def check_pid(site: Site) -> int:
@@ -258,4 +258,7 @@ def test_a_single_run_is_judged_as_ever(workers: Site) -> None:
         state = Journal(connection).state(said.document["runId"])
     finished = state.steps["run"].attempts[0].finished
     assert finished is not None and finished.ok
-    assert not {"carried", "missing", "evidenceResults", "returnedEarly", "outsideBlockers"} & finished.judgement.keys()
+    assert (
+        not {"carried", "missing", "evidenceResults", "returnedEarly", "outsideBlockers"}
+        & finished.judgement.document.keys()
+    )

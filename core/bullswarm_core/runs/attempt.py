@@ -24,6 +24,7 @@ from bullswarm_core.judging.limits import Notice, early_stop
 from bullswarm_core.judging.verdict import Judgement
 from bullswarm_core.program.model import Step
 from bullswarm_core.runs.aside import Aside, Result
+from bullswarm_core.runs.attempt_result import JudgementRecord, LaunchRecord, MetaRecord
 from bullswarm_core.runs.closing import Closing, one_more_round
 from bullswarm_core.runs.conclude import Conclusion, Ended, conclude, notice_reader
 from bullswarm_core.runs.events import AttemptFinished, AttemptLaunched, AttemptPicked, AttemptTakenOver
@@ -96,7 +97,7 @@ class LiveAttempt:
         self._notice: Notice | None = None
         self._asked_to_stop = False
         self._next_sign_of_life = 0.0
-        self._launch: dict[str, Any] = {}
+        self._launch = LaunchRecord()
         self._workspace: Workspace | None = None
         self._end_turn: EndTurn | None = None
         self._follower: Follower | None = None
@@ -120,9 +121,10 @@ class LiveAttempt:
         """Launch the CLI under its keeper. A launch that fails ends the attempt as one that never started."""
         try:
             prepared, self._end_turn = preparing.result()
-            self._launch = prepared.launch_document() | {"workspace": to_wire(self._workspace)}
+            launch = prepared.launch_document() | {"workspace": to_wire(self._workspace)}
+            self._launch = LaunchRecord.from_wire(launch)
             # A kernel that dies while it starts the keeper leaves the next one this much to know the worker by.
-            write_json(self._files.launch, self._launch)
+            write_json(self._files.launch, launch)
             keeper = start_keeper(
                 prepared.spec, prepared.plan.environment, spec_file=self._files.spec, log_file=self._files.keeper_log
             )
@@ -163,13 +165,13 @@ class LiveAttempt:
             return
         ledger.set_kernel(self._connection, self.picked.booking, current())
         if attempt.launched is not None:
-            self._launch = dict(attempt.launched.launch)
+            self._launch = attempt.launched.launch
             self._keeper = record.keeper if record else ProcessIdentity.from_json(attempt.launched.keeper)
             self._open_stream()
         elif record is not None:
-            self._launch = read_json(self._files.launch, default={})
+            self._launch = LaunchRecord.from_wire(read_json(self._files.launch, default={}))
             self._launched(record.keeper)
-        self._workspace = read_workspace(self._launch.get("workspace"))
+        self._workspace = read_workspace(self._launch.workspace)
         alive = self._keeper is not None and is_alive(self._keeper)
         self._exit = read_exit(self._files.exit)
         if self._exit is not None:
@@ -386,8 +388,8 @@ class LiveAttempt:
             ok=judgement.ok,
             why=judgement.why,
             failure_kind=judgement.failure_kind,
-            judgement=conclusion.document(),
-            meta=conclusion.meta,
+            judgement=JudgementRecord.from_wire(conclusion.document()),
+            meta=MetaRecord.from_wire(conclusion.meta),
             output_file=conclusion.output_file,
             workspace=to_wire(left_in(self._workspace, workspace_of(self._created.cwd))),
         )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from bullswarm_core.judging.answer_json import compact
+from bullswarm_core.runs.attempt_result import CheckResult, JudgementRecord, Problem
 from bullswarm_core.runs.quoting import last_lines, marked, path, quoted, short
 from bullswarm_core.runs.state import AttemptState, StepState
 
@@ -34,27 +34,25 @@ def output_line(attempt: AttemptState, *, word: str = "Output") -> str:
     finished = attempt.finished
     if finished is None or not finished.output_file:
         return f"- {word}: none"
-    size = finished.meta.get("outBytes")
-    return f"- {word}: {path(finished.output_file)}" + (f" ({size} bytes)" if isinstance(size, int) else "")
+    size = finished.meta.out_bytes
+    return f"- {word}: {path(finished.output_file)}" + (f" ({size} bytes)" if size is not None else "")
 
 
-def answer_lines(judgement: Mapping[str, Any], *, most: int) -> list[str]:
+def answer_lines(judgement: JudgementRecord, *, most: int) -> list[str]:
     """Show a valid typed answer, at most ``most`` characters of it; nothing where there is none."""
-    value, check = judgement.get("answer"), _mapping(judgement.get("answerCheck"))
-    if value is None and not check.get("ok"):
+    value, check = judgement.answer, judgement.answer_check
+    if value is None and not (check and check.ok):
         return []
-    file = check.get("file")
-    place = f" (the whole of it: {path(file)})" if isinstance(file, str) else ""
+    place = f" (the whole of it: {path(check.file)})" if check and check.file is not None else ""
     return [f"- Answer{place}:", *quoted(compact(value), most=max(0, min(most, MOST_ANSWER_CHARS)))]
 
 
 def file_lines(
-    judgement: Mapping[str, Any], *, cwd: str, word: str = "Files changed", within: Iterable[str] | None = None
+    judgement: JudgementRecord, *, cwd: str, word: str = "Files changed", within: Iterable[str] | None = None
 ) -> list[str]:
     """List changed files by absolute path, 20 at most; ``within`` are the only ones to be named, the rest are counted."""
-    named = [name for name in _list(judgement.get("changedFiles")) if isinstance(name, str)]
-    total = judgement.get("changedFileCount")
-    total = max(total, len(named)) if isinstance(total, int) else len(named)
+    named = judgement.changed_files
+    total = max(judgement.changed_file_count or 0, len(named))
     if not total:
         return []
     inside = named if within is None else [name for name in named if name in set(within)]
@@ -65,22 +63,20 @@ def file_lines(
     return [*lines, f"  - and {elsewhere} outside of the files that this step declares"] if elsewhere else lines
 
 
-def evidence_lines(results: object, *, tail: int) -> list[str]:
+def evidence_lines(results: Iterable[CheckResult] | None, *, tail: int) -> list[str]:
     """Show what came of each check, with up to ``tail`` lines of its output or of its errors, 200 characters each."""
     lines: list[str] = []
-    for result in _list(results):
-        item = _mapping(result)
-        what = short(str(item.get("cmd") or f"schema of {item.get('file')}"), _MOST_NAME)
-        why = item.get("why")
-        lines.append(f"- Evidence: {what} → {item.get('status')}" + (f": {short(str(why), MOST_WHY)}" if why else ""))
-        if item.get("status") != "passed":
+    for item in results or ():
+        why = f": {short(item.why, MOST_WHY)}" if item.why else ""
+        lines.append(f"- Evidence: {short(item.name, _MOST_NAME)} → {item.status}{why}")
+        if item.status != "passed":
             lines += _output_of(item, tail)
     return lines
 
 
-def problem_lines(problems: object, *, most: int) -> list[str]:
+def problem_lines(problems: Sequence[Problem], *, most: int) -> list[str]:
     """Show what is wrong with an answer, or with data that was checked against a schema; each problem in one line."""
-    return marked(_problem(problem) for problem in _list(problems)[:most])
+    return marked(problem.line for problem in problems[:most])
 
 
 def why_line(attempt: AttemptState) -> str:
@@ -88,23 +84,5 @@ def why_line(attempt: AttemptState) -> str:
     return short(attempt.finished.why, MOST_WHY) if attempt.finished else ""
 
 
-def _output_of(item: Mapping[str, Any], tail: int) -> list[str]:
-    errors = problem_lines(item.get("errors"), most=tail)
-    said = item.get("tail")
-    text = "\n".join(map(str, said)) if isinstance(said, (list, tuple)) else str(said or "")
-    return errors or last_lines(text, lines=tail)
-
-
-def _problem(problem: object) -> str:
-    if isinstance(problem, Mapping):
-        words = problem.get("problem") or problem.get("message") or ""
-        return f"{problem.get('path') or '#'}: {words}"
-    return str(problem)
-
-
-def _list(value: object) -> Sequence[Any]:
-    return value if isinstance(value, (list, tuple)) else ()
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+def _output_of(item: CheckResult, tail: int) -> list[str]:
+    return problem_lines(item.errors, most=tail) or last_lines(item.tail, lines=tail)

@@ -19,13 +19,14 @@ from bullswarm_core.judging.deliverable import DeliverableFacts, attribute
 from bullswarm_core.judging.facts import StopKind
 from bullswarm_core.judging.limits import Notice, Reader, notice_of
 from bullswarm_core.judging.resets import DEFAULT_HORIZON
-from bullswarm_core.judging.verdict import JudgeInput, Judgement, WorkerClocks, declared_failure, judge
+from bullswarm_core.judging.verdict import JudgeInput, Judgement, declared_failure, judge
 from bullswarm_core.pools import Lane, Window
 from bullswarm_core.program.model import Step
 from bullswarm_core.quota.plan_models import note_plan_refusal
 from bullswarm_core.quota.readings import load_reading
 from bullswarm_core.quota.refusals import note_refusal
 from bullswarm_core.runs.attempt_reading import keep_attempt_reading
+from bullswarm_core.runs.attempt_result import LaunchRecord
 from bullswarm_core.runs.diff_snapshot import freeze_diff
 from bullswarm_core.runs.events import AttemptPicked, RunCreated
 from bullswarm_core.runs.folder import AttemptFiles
@@ -89,7 +90,7 @@ class Ended:
     exit: ExitFacts
     stream: StreamFacts
     notice: Notice | None
-    launch: Mapping[str, Any]
+    launch: LaunchRecord
     started_at: datetime
     stop: StopKind = "cancelled"
     step: Step | None = None
@@ -133,10 +134,10 @@ def conclude(ended: Ended) -> Conclusion:
         windows=reading.windows,
         model=ended.picked.model,
         free=ended.picked.free,
-        clocks=_clocks(ended.launch),
-        confined=ended.launch.get("confinement", "none") != "none",
+        clocks=ended.launch.clocks(),
+        confined=ended.launch.confinement != "none",
         pool=ended.picked.pool,
-        by_key=ended.launch.get("billing") == "api-key",
+        by_key=ended.launch.billing == "api-key",
         stop=ended.stop,
         meddled=_changed_settings(ended, settings),
         rewritten=settings.rewritten,
@@ -176,7 +177,7 @@ def _state_findings(ended: Ended) -> Findings:
 
 def _changed_settings(ended: Ended, settings: Findings) -> tuple[str, ...]:
     """Return the changed paths of the person's settings: files by name, and a guarded folder where none in it has one."""
-    guarded = changed_settings(ended.launch.get("guarded") or {})
+    guarded = changed_settings(ended.launch.guarded)
     first = [path for path in settings.first_files if any(_is_in(path, place) for place in guarded)]
     named = (*settings.changed, *first)
     return (*named, *(place for place in guarded if not any(_is_in(path, place) for path in named)))
@@ -222,12 +223,6 @@ def _keep_reading(ended: Ended, stream: StreamFacts, now: datetime) -> None:
 def _horizon(windows: tuple[Window, ...]) -> timedelta:
     """Say how far ahead a reset may lie: a pool with a monthly window may name one weeks away."""
     return _MONTH if any(window.kind == "monthly" for window in windows) else DEFAULT_HORIZON
-
-
-def _clocks(launch: Mapping[str, Any]) -> WorkerClocks:
-    clocks = launch.get("clocks") or {}
-    names = ("startupSec", "silenceSec", "noProgressSec", "wallSec")
-    return WorkerClocks(*((clocks.get(name) or None) for name in names))
 
 
 def _whole_stream(ended: Ended) -> StreamFacts:
@@ -288,7 +283,7 @@ def _answer(ended: Ended, stream: StreamFacts) -> Harvest | None:
 
 def _structured(ended: Ended) -> StructuredOutput | None:
     """Return how this CLI was given the schema of the answer, None where it was not."""
-    if ended.profile is None or not ended.launch.get("structuredOutput"):
+    if ended.profile is None or not ended.launch.structured_output:
         return None
     return ended.profile.connector.launch.structured_output
 
@@ -369,7 +364,7 @@ def _meta(ended: Ended, stream: StreamFacts, output: str | None) -> dict[str, An
         "toolCalls": stream.tool_calls,
         "leftoversKilled": exit_.leftovers_killed,
         "survivors": exit_.survivors,
-        "confinement": exit_.confinement if exit_.confinement != "none" else ended.launch.get("confinement", "none"),
+        "confinement": exit_.confinement if exit_.confinement != "none" else ended.launch.confinement,
         "capture": {
             "outputBytes": exit_.output_bytes,
             "droppedBytes": exit_.dropped_bytes,
@@ -402,5 +397,5 @@ def _parts(ended: Ended, stream: StreamFacts, deliverable: DeliverableFacts | No
         "commits": list(deliverable.commits) if deliverable else [],
         "attribution": deliverable.attribution if deliverable else "own",
         "denied": to_wire(stream.denials),
-        "launchNotes": list(ended.launch.get("notes", ())),
+        "launchNotes": list(ended.launch.notes),
     }

@@ -17,6 +17,7 @@ from bullswarm_core.runs.attempt_lines import (
     output_line,
     why_line,
 )
+from bullswarm_core.runs.attempt_result import JudgementRecord
 from bullswarm_core.runs.quoting import marked, short
 from bullswarm_core.runs.state import AttemptState, RunState
 
@@ -78,7 +79,7 @@ def previous_round(state: RunState, step: Step) -> list[str]:
 
 
 def _result(state: RunState, name: str, attempt: AttemptState, *, cwd: str, left: int) -> list[str]:
-    judgement = attempt.finished.judgement if attempt.finished else {}
+    judgement = attempt.finished.judgement if attempt.finished else JudgementRecord()
     return [
         _title(state, name),
         outcome_line(state.steps[name], attempt),
@@ -91,14 +92,14 @@ def _result(state: RunState, name: str, attempt: AttemptState, *, cwd: str, left
 
 def _previous(state: RunState, name: str, attempt: AttemptState, *, left: int) -> list[str]:
     finished = attempt.finished
-    judgement = finished.judgement if finished else {}
+    judgement = finished.judgement if finished else JudgementRecord()
     failed = finished is not None and not finished.ok
     return [
         _title(state, name),
         outcome_line(state.steps[name], attempt),
         *(["- Why:", *marked([why_line(attempt)], longest=MOST_WHY)] if failed else []),
         *answer_lines(judgement, most=left),
-        *evidence_lines(judgement.get("evidenceResults"), tail=_EVIDENCE_LINES),
+        *evidence_lines(judgement.evidence_results, tail=_EVIDENCE_LINES),
         output_line(attempt),
         "",
     ]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, ClassVar
 
+from bullswarm_core.runs.attempt_result import JudgementRecord, LaunchRecord, MetaRecord
 from bullswarm_core.values import dataclass, field
 from bullswarm_core.wire import from_wire, to_wire
 
@@ -99,7 +100,7 @@ class AttemptLaunched(Payload):
     step: str
     ordinal: int
     keeper: Document
-    launch: Document
+    launch: LaunchRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +126,8 @@ class AttemptFinished(Payload):
     ok: bool
     why: str
     failure_kind: str | None
-    judgement: Document
-    meta: Document
+    judgement: JudgementRecord
+    meta: MetaRecord
     output_file: str | None = None
     workspace: Document | None = None
 
@@ -327,6 +328,12 @@ PAYLOADS: dict[str, type[Payload]] = {
     )
 }
 
+# The parts of a payload that have a type of their own, by their JSON key.
+_PARTS: dict[type[Payload], dict[str, Callable[[object], object]]] = {
+    AttemptLaunched: {"launch": LaunchRecord.from_wire},
+    AttemptFinished: {"judgement": JudgementRecord.from_wire, "meta": MetaRecord.from_wire},
+}
+
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 # (type, version it turns into the next one) -> how; empty until a payload first changes its meaning.
 UPCASTERS: dict[tuple[str, int], Upcaster] = {}
@@ -351,7 +358,7 @@ def encode(payload: Payload) -> tuple[str, int, Any]:
 def decode(kind: str, version: int, document: Any) -> Payload | None:
     """Read a stored payload; None when the type or its version is from a newer program.
 
-    Raises ValueError when a payload of a known version does not have its form.
+    Raises ValueError when a payload of a known version does not have its form, DamagedRunError when a typed part of it has not.
     """
     model = PAYLOADS.get(kind)
     if model is None or version > model.version:
@@ -359,4 +366,7 @@ def decode(kind: str, version: int, document: Any) -> Payload | None:
     while version < model.version:
         document = UPCASTERS[kind, version](document)
         version += 1
+    parts = _PARTS.get(model)
+    if parts and isinstance(document, dict):
+        document = document | {key: read(document[key]) for key, read in parts.items() if key in document}
     return from_wire(model, document)

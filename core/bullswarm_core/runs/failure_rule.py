@@ -15,7 +15,6 @@ from typing import Literal
 from bullswarm_core.program.model import Step
 from bullswarm_core.runs.state import AttemptState
 from bullswarm_core.values import dataclass
-from bullswarm_core.wire import parse_iso
 
 RetryHow = Literal["another-pool", "same-pool", "back-off", "re-pick", "anew"]
 
@@ -85,7 +84,7 @@ def next_try(step: Step, attempts: Sequence[AttemptState], *, retries: int) -> N
 
 def may_have_acted(step: Step, attempt: AttemptState) -> bool:
     """Tell whether an attempt may have changed something outside of this machine: of an outward step, with a worker started."""
-    never = attempt.finished is not None and attempt.finished.meta.get("endReason") == "never-started"
+    never = attempt.finished is not None and attempt.finished.meta.end_reason == "never-started"
     return step.deliverable.type == "outward" and attempt.launched is not None and not never
 
 
@@ -102,10 +101,10 @@ def _back_off(last: AttemptState, attempts: Sequence[AttemptState]) -> NextTry |
     used = _count(attempts, "back-off")
     if used >= len(BACK_OFFS) or last.finished_at is None or last.finished is None:
         return None
-    named = last.finished.judgement.get("backAt")
+    named = last.finished.judgement.back_at
     wait = BACK_OFFS[used]
-    if isinstance(named, str):
-        wait = max(timedelta(0), parse_iso(named) - last.finished_at)
+    if named is not None:
+        wait = max(timedelta(0), named - last.finished_at)
         if wait > LONGEST_BACK_OFF:
             return None
     return NextTry("back-off", pool=last.picked.pool, not_before=last.finished_at + wait)
@@ -113,19 +112,18 @@ def _back_off(last: AttemptState, attempts: Sequence[AttemptState]) -> NextTry |
 
 def _refused_at_start(attempt: AttemptState) -> bool:
     """Whether the pool refused before any work was done: that is no try of the work."""
-    return attempt.finished is not None and attempt.finished.meta.get("worked") is False
+    return attempt.finished is not None and attempt.finished.meta.worked is False
 
 
 def _not_the_workers_fault(attempt: AttemptState) -> bool:
     """Whether trying again can't help: the check itself is wrong, or what is missing lies outside of the step."""
-    results = attempt.finished.judgement.get("evidenceResults") if attempt.finished else None
-    faults = [item.get("fault") for item in results or () if isinstance(item, dict) and item.get("status") == "failed"]
+    results = attempt.finished.judgement.evidence_results if attempt.finished else None
+    faults = [item.fault for item in results or () if item.status == "failed"]
     return "check" in faults or bool(_outside(attempt))
 
 
 def _outside(attempt: AttemptState) -> tuple[str, ...]:
-    found = attempt.finished.judgement.get("outsideBlockers") if attempt.finished else None
-    return tuple(str(item) for item in found or ())
+    return attempt.finished.judgement.outside_blockers if attempt.finished else ()
 
 
 def _count(attempts: Sequence[AttemptState], how: RetryHow) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from bullswarm_core.judging.evidence import proof_label
 from bullswarm_core.runs import commands
+from bullswarm_core.runs.attempt_result import JudgementRecord
 from bullswarm_core.runs.failure_rule import why_no_retry
 from bullswarm_core.runs.intents import may_be_tried_again
 from bullswarm_core.runs.nodes import NodeStatus
@@ -36,13 +37,12 @@ def proof_of(state: RunState, step: StepState) -> str | None:
     finished = step.current.finished if step.current else None
     if step.accepted is None and (finished is None or not finished.ok or step.unplaced is not None):
         return None
-    judgement: Mapping[str, Any] = finished.judgement if finished is not None else {}
-    checked = judgement.get("answerCheck")
+    judgement = finished.judgement if finished is not None else JudgementRecord()
     return proof_label(
         accepted=step.accepted is not None,
-        results=[item for item in judgement.get("evidenceResults") or () if isinstance(item, Mapping)],
+        results=[item.document for item in judgement.evidence_results or ()],
         reviewed=_reviewed(state, step.id),
-        answer_checked=isinstance(checked, Mapping) and bool(checked.get("ok")),
+        answer_checked=judgement.answer_check is not None and judgement.answer_check.ok,
     )
 
 
@@ -109,13 +109,13 @@ def _missing(state: RunState, known: Mapping[str, NodeStatus]) -> list[StepState
 def _unfinished(state: RunState, step: StepState, known: Mapping[str, NodeStatus]) -> Document:
     kind, why = failure_of(step)
     finished = step.current.finished if step.current else None
-    back_at = iso(step.unplaced.back_at) if step.unplaced and step.unplaced.back_at else None
+    back_at = (step.unplaced.back_at if step.unplaced else None) or (finished.judgement.back_at if finished else None)
     return {
         "id": step.id,
         "status": known[step.id],
         "failureKind": kind,
         "why": why,
-        "backAt": back_at or (finished.judgement.get("backAt") if finished else None),
+        "backAt": iso(back_at) if back_at else None,
         "retryable": may_be_tried_again(state, step.id, known[step.id]),
         "noPool": step.unplaced is not None,
         "retries": sum(attempt.picked.retry_how is not None for attempt in step.counted),

@@ -5,11 +5,11 @@ All of it comes from the journal and the attempt's files, so that a kernel which
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from bullswarm_core.program.model import Step, files_of
 from bullswarm_core.runs.attempt_lines import evidence_lines, file_lines, output_line, problem_lines, why_line
+from bullswarm_core.runs.attempt_result import AnswerReport, JudgementRecord
 from bullswarm_core.runs.events import AttemptPicked
 from bullswarm_core.runs.failure_rule import DEFAULT_RETRIES, GATE_KINDS
 from bullswarm_core.runs.folder import AttemptFiles
@@ -44,9 +44,9 @@ class Prior:
         return f"{self.attempt.picked.step}-{self.attempt.picked.ordinal}"
 
     @property
-    def judgement(self) -> Mapping[str, Any]:
+    def judgement(self) -> JudgementRecord:
         """What the journal keeps of its verdict."""
-        return self.attempt.finished.judgement if self.attempt.finished else {}
+        return self.attempt.finished.judgement if self.attempt.finished else JudgementRecord()
 
 
 def prior_attempt(state: RunState, picked: AttemptPicked) -> AttemptState | None:
@@ -71,7 +71,7 @@ def handoff(state: RunState, step: Step, picked: AttemptPicked, prior: Prior, *,
         output_line(prior.attempt, word="Final output" if _ended_well(prior.attempt) else "Partial output"),
         f"- Stream of events: {path(prior.stream) if prior.stream else 'none'}",
         *(["- The last that it said:", *marked(prior.said)] if prior.said else []),
-        *evidence_lines(prior.judgement.get("evidenceResults"), tail=_EVIDENCE_LINES),
+        *evidence_lines(prior.judgement.evidence_results, tail=_EVIDENCE_LINES),
         *_retry_line(state, step, picked, prior.attempt),
         "Its edits are unverified. Look at them first; keep, fix or revert each of them, and report which you did.",
     ]
@@ -82,17 +82,15 @@ def correction(step: Step, prior: Prior, files: AttemptFiles, *, as_file: bool) 
     finished = prior.attempt.finished
     if finished is None or finished.failure_kind != "schema" or step.answer is None:
         return []
-    check = prior.judgement.get("answerCheck")
-    check = check if isinstance(check, Mapping) else {}
-    problems = check.get("problems")
-    given = check.get("file") or finished.output_file
+    check = prior.judgement.answer_check or AnswerReport()
+    given = check.file or finished.output_file
     return [
         "## Answer to be corrected",
         "",
         "The answer of the prior attempt does not match the schema of this task's answer.",
         f"- What it gave: {path(given) if given else 'nothing that could be kept'}",
         "- Errors:",
-        *problem_lines(problems, most=_MOST_PROBLEMS),
+        *problem_lines(check.problems, most=_MOST_PROBLEMS),
         f"Write the whole corrected answer into the new file {path(str(files.answer_draft))}; the old one is not read again."
         if as_file
         else "Give the whole corrected answer as your final reply.",
@@ -103,12 +101,12 @@ def _did_something(attempt: AttemptState) -> bool:
     finished = attempt.finished
     if finished is None or attempt.launched is None:
         return False
-    never = finished.meta.get("endReason") == "never-started" or finished.meta.get("worked") is False
-    return not never or bool(finished.judgement.get("changedFiles"))
+    never = finished.meta.end_reason == "never-started" or finished.meta.worked is False
+    return not never or bool(finished.judgement.changed_files)
 
 
 def _ended_well(attempt: AttemptState) -> bool:
-    return attempt.finished is not None and attempt.finished.meta.get("endReason") in (None, "exited", "after-terminal")
+    return attempt.finished is not None and attempt.finished.meta.end_reason in (None, "exited", "after-terminal")
 
 
 def _head(state: RunState, attempt: AttemptState) -> list[str]:
@@ -128,8 +126,8 @@ def _head(state: RunState, attempt: AttemptState) -> list[str]:
 
 
 def _duration(attempt: AttemptState) -> str:
-    seconds = attempt.finished.meta.get("wallSec") if attempt.finished else None
-    if not isinstance(seconds, (int, float)):
+    seconds = attempt.finished.meta.wall_sec if attempt.finished else None
+    if seconds is None:
         if attempt.launched_at is None or attempt.finished_at is None:
             return "unknown"
         seconds = (attempt.finished_at - attempt.launched_at).total_seconds()

@@ -44,12 +44,12 @@ class RunRow:
 
 @contextlib.contextmanager
 def _damage_named(run_id: str) -> Iterator[None]:
-    """Raise DamagedRunError where each event has its form and they don't go together: a step that the program lacks, say."""
+    """Raise DamagedRunError where every event has its form, and yet they contradict each other: a step is unknown, say."""
     try:
         yield
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise DamagedRunError(
-            f"the journal of run {run_id} is damaged: {type(error).__name__}: {error}", hint=_SHOWS_OTHERS
+            f"the journal of run {run_id} is damaged: {type(error).__name__}: {error}", run=run_id, hint=_SHOWS_OTHERS
         ) from error
 
 
@@ -274,9 +274,11 @@ class Journal:
     def _event(self, run_id: str, seq: int, at: str, kind: str, version: int, payload: str) -> Event:
         try:
             return Event(run_id, seq, parse_iso(at), kind, decode(kind, version, json.loads(payload)))
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
+        except (DamagedRunError, ValueError, TypeError, LookupError, AttributeError) as error:
             raise DamagedRunError(
                 f"event {seq} of run {run_id} is damaged ({kind}): {error}",
+                run=run_id,
+                event=seq,
                 hint=_SHOWS_OTHERS,
             ) from error
 

@@ -11,6 +11,7 @@ from typing import Any
 from bullswarm_core.fast.text import clipped, one_line
 from bullswarm_core.routing.text import duration
 from bullswarm_core.runs import commands
+from bullswarm_core.runs.attempt_result import CheckResult, JudgementRecord
 from bullswarm_core.runs.failure_rule import GATE_KINDS, may_have_acted
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.handback import failure_of, left_pools
@@ -53,7 +54,7 @@ def needs_you(state: RunState, step: StepState, *, folder: RunFolder) -> Documen
     # Once for all names: the walk goes through the whole program.
     behind = _behind(state, step.id, statuses(state))
     finished = step.current.finished if step.current else None
-    judgement: Mapping[str, Any] = finished.judgement if finished is not None else {}
+    judgement = finished.judgement if finished is not None else JudgementRecord()
     back_at = _back_at(step, judgement)
     return {
         "step": step.id,
@@ -62,7 +63,7 @@ def needs_you(state: RunState, step: StepState, *, folder: RunFolder) -> Documen
         "retries": sum(attempt.picked.retry_how in ("same-pool", "another-pool") for attempt in step.counted),
         "notRetried": _not_retried(state, step),
         "backOffs": sum(attempt.picked.retry_how == "back-off" for attempt in step.counted),
-        "evidence": [_evidence(item) for item in judgement.get("evidenceResults") or () if _is_failed(item)],
+        "evidence": [_evidence(item) for item in judgement.evidence_results or () if item.status == "failed"],
         "evidenceNotRun": _evidence_not_run(state, step, judgement),
         "why": why,
         "attempts": [_attempt(attempt) for attempt in step.counted],
@@ -125,46 +126,37 @@ def _not_retried(state: RunState, step: StepState) -> str:
     return ": act step (it may have acted)" if acted else ""
 
 
-def _is_failed(item: object) -> bool:
-    return isinstance(item, Mapping) and item.get("status") == "failed"
-
-
-def _evidence(item: Mapping[str, Any]) -> Document:
-    check = item.get("cmd") or f"schema of {item.get('file')}"
-    said = item.get("tail")
-    lines = [str(line) for line in said] if isinstance(said, (list, tuple)) else str(said or "").splitlines()
-    last = next((line for line in reversed(lines) if line.strip()), "")
+def _evidence(item: CheckResult) -> Document:
+    last = next((line for line in reversed(item.tail.splitlines()) if line.strip()), "")
     return {
-        "check": clipped(one_line(str(check)), _MOST_WHY),
-        "why": clipped(one_line(str(item.get("why") or item.get("status"))), _MOST_WHY),
-        "exit": item.get("exit"),
+        "check": clipped(one_line(item.name), _MOST_WHY),
+        "why": clipped(one_line(str(item.why or item.status)), _MOST_WHY),
+        "exit": item.exit,
         "tail": clipped(one_line(last), _MOST_WHY),
-        "log": item.get("log"),
+        "log": item.log,
     }
 
 
-def _evidence_not_run(state: RunState, step: StepState, judgement: Mapping[str, Any]) -> bool:
-    return bool(state.program.step(step.id).evidence) and not judgement.get("evidenceResults")
+def _evidence_not_run(state: RunState, step: StepState, judgement: JudgementRecord) -> bool:
+    return bool(state.program.step(step.id).evidence) and not judgement.evidence_results
 
 
-def _back_at(step: StepState, judgement: Mapping[str, Any]) -> str | None:
-    if step.unplaced is not None:
-        return iso(step.unplaced.back_at) if step.unplaced.back_at else None
-    found = judgement.get("backAt")
-    return found if isinstance(found, str) else None
+def _back_at(step: StepState, judgement: JudgementRecord) -> str | None:
+    back_at = step.unplaced.back_at if step.unplaced is not None else judgement.back_at
+    return iso(back_at) if back_at else None
 
 
 def _attempt(attempt: AttemptState) -> Document:
     picked, finished = attempt.picked, attempt.finished
-    judgement: Mapping[str, Any] = finished.judgement if finished else {}
-    count = judgement.get("changedFileCount")
+    judgement = finished.judgement if finished else JudgementRecord()
+    count = judgement.changed_file_count
     gate = finished is not None and finished.failure_kind in GATE_KINDS
     return {
         "id": f"{picked.step}-{picked.ordinal}",
         "pool": picked.pool,
         "model": picked.model,
         "durationSec": _seconds(attempt),
-        "files": count if isinstance(count, int) else len(judgement.get("changedFiles") or ()),
+        "files": len(judgement.changed_files) if count is None else count,
         "why": finished.why if finished else None,
         "failureKind": finished.failure_kind if finished else None,
         "gate": gate,
@@ -174,9 +166,8 @@ def _attempt(attempt: AttemptState) -> Document:
 
 
 def _seconds(attempt: AttemptState) -> float | None:
-    told = attempt.finished.meta.get("wallSec") if attempt.finished else None
-    if isinstance(told, (int, float)):
-        return float(told)
+    if attempt.finished is not None and attempt.finished.meta.wall_sec is not None:
+        return float(attempt.finished.meta.wall_sec)
     if attempt.launched_at is None or attempt.finished_at is None:
         return None
     return (attempt.finished_at - attempt.launched_at).total_seconds()
@@ -224,7 +215,7 @@ def _options(state: RunState, step: StepState, *, folder: RunFolder, back_at: st
     output = step.current.finished.output_file if step.current and step.current.finished else None
     if output and step.current:
         diff = folder.attempt(step.id, step.current.picked.ordinal).diff
-        has_diff = bool(step.current.finished and step.current.finished.judgement.get("diffFile"))
+        has_diff = bool(step.current.finished and step.current.finished.judgement.diff_file)
         found["takeOver"] = {"output": output, "diff": str(diff) if has_diff else None}
     found["accept"] = commands.accept(run, step.id)
     return found

@@ -44,10 +44,10 @@ def retry_of(state: RunState, step: StepState) -> NextTry | None:
 def evidence_passed(step: StepState) -> bool | None:
     """Say whether the newest attempt's checks all passed; None when none ran."""
     finished = step.current.finished if step.current else None
-    results = finished.judgement.get("evidenceResults") if finished else None
+    results = finished.judgement.evidence_results if finished else None
     if not results:
         return None
-    return all(isinstance(item, dict) and item.get("status") == "passed" for item in results)
+    return all(item.status == "passed" for item in results)
 
 
 def holds(state: RunState, condition: Condition) -> bool | None:
@@ -63,7 +63,7 @@ def holds(state: RunState, condition: Condition) -> bool | None:
 def answer_of(step: StepState) -> object:
     """Return the typed answer of a step that succeeded, or None."""
     finished = step.current.finished if step.current else None
-    return finished.judgement.get("answer") if finished is not None and finished.ok else None
+    return finished.judgement.answer if finished is not None and finished.ok else None
 
 
 def _step(state: RunState, step: StepState, before: list[NodeStatus]) -> NodeStatus:

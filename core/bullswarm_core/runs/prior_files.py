@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_core.errors import BullswarmError
+from bullswarm_core.runs.attempt_result import JudgementRecord
 from bullswarm_core.runs.folder import AttemptFiles
 from bullswarm_core.runs.handoff import Prior
 from bullswarm_core.runs.quoting import short
@@ -23,15 +24,14 @@ _MOST_LINES = 400
 
 def read_prior(attempt: AttemptState, files: AttemptFiles, table: Mapping[str, Any]) -> Prior:
     """Gather an attempt for its handoff. ``table`` teaches the events of its CLI; empty for one that prints plain text."""
-    judgement = attempt.finished.judgement if attempt.finished else {}
+    judgement = attempt.finished.judgement if attempt.finished else JudgementRecord()
     stream = next((file for file in (files.stream, files.stdout) if file.exists()), None)
-    stat, diff = judgement.get("diffStat"), judgement.get("diffFile")
     return Prior(
         attempt=attempt,
         stream=str(stream) if stream else None,
         said=last_said(stream, table) if stream else (),
-        diff=str(diff) if diff else None,
-        diff_stat=tuple(map(str, stat)) if isinstance(stat, (list, tuple)) else (),
+        diff=judgement.diff_file or None,
+        diff_stat=judgement.diff_stat,
     )
 
 

@@ -7,7 +7,7 @@ import sqlite3
 from datetime import datetime
 
 from bullswarm_core.runs.events import AttemptFinished, AttemptPicked, RunCreated
-from bullswarm_core.wire import parse_iso, stamp
+from bullswarm_core.wire import stamp
 
 _COLUMNS = (
     "at, run, step, attempt, kind, lane, effort, picked, model, ok, failure_kind, stalled, wall_sec, started_at, ended_at,"
@@ -29,7 +29,7 @@ def record_decision(
         "cwd": created.cwd,
         "goal": created.goal,
         "outFile": finished.output_file,
-        "usage": meta.get("usage"),
+        "usage": meta.usage_document,
         "free": picked.free,
     }
     connection.execute(
@@ -46,15 +46,15 @@ def record_decision(
             picked.model,
             int(finished.ok),
             finished.failure_kind,
-            int(bool(meta.get("stalled"))),
-            meta.get("wallSec"),
-            _column(meta.get("startedAt")),
-            _column(meta.get("endedAt")),
+            int(meta.stalled),
+            meta.wall_sec,
+            _column(meta.started_at),
+            _column(meta.ended_at),
             picked.reason,
             json.dumps(payload, ensure_ascii=False),
         ),
     )
 
 
-def _column(told: str | None) -> str | None:
-    return None if told is None else stamp(parse_iso(told))
+def _column(moment: datetime | None) -> str | None:
+    return None if moment is None else stamp(moment)

@@ -51,7 +51,7 @@ class AttemptState:
         if self.finished is None:
             return False
         judgement = self.finished.judgement
-        return bool(self.finished.output_file or judgement.get("changedFiles") or judgement.get("commits"))
+        return bool(self.finished.output_file or judgement.changed_files or judgement.commits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from bullswarm_core.runs.attempt_result import LaunchRecord
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.state import AttemptState, RunState, StepState
 from bullswarm_core.wire import iso
@@ -81,8 +81,8 @@ def _of_attempt(
     finished, picked = attempt.finished, attempt.picked
     assert finished is not None, "a verdict is built from a finished attempt"
     files = folder.attempt(step.id, picked.ordinal)
-    judgement = dict(finished.judgement)
-    launch: Mapping[str, Any] = attempt.launched.launch if attempt.launched else {}
+    judgement, meta = finished.judgement, finished.meta
+    launch = attempt.launched.launch if attempt.launched else LaunchRecord()
     output = finished.output_file
     return {
         **_head(state),
@@ -90,32 +90,32 @@ def _of_attempt(
         "ok": finished.ok,
         "why": finished.why,
         "failureKind": finished.failure_kind,
-        "backAt": judgement.pop("backAt", None),
-        "backAtSource": judgement.pop("backAtSource", None),
+        "backAt": _time(judgement.back_at),
+        "backAtSource": judgement.back_at_source,
         "pick": _pick(attempt, label),
         "routeWhy": picked.reason,
         "candidates": list(picked.decision.get("candidates", ())),
         "excluded": list(picked.decision.get("excluded", ())),
         "forecast": picked.decision.get("forecast"),
-        "reasoning": launch.get("reasoning"),
+        "reasoning": launch.reasoning,
         "attempts": len(step.attempts),
         "takenOver": attempt.taken_over,
         "taskFile": str(files.task),
         "outFile": output,
-        "outBytes": finished.meta.get("outBytes"),
+        "outBytes": meta.out_bytes,
         "answer": None,
         "answerCheck": None,
-        "confinement": finished.meta.get("confinement"),
-        "billing": launch.get("billing"),
-        **{key: value for key, value in judgement.items() if key not in ("ok", "why", "failureKind")},
+        "confinement": meta.confinement,
+        "billing": launch.billing,
+        **judgement.details(),
         "startedAt": _time(attempt.launched_at),
         "finishedAt": _time(attempt.finished_at),
-        "meta": dict(finished.meta),
+        "meta": meta.to_wire(),
     }
 
 
 def _pick(attempt: AttemptState, label: str | None) -> Document:
-    launch: Mapping[str, Any] = attempt.launched.launch if attempt.launched else {}
+    launch = attempt.launched.launch if attempt.launched else LaunchRecord()
     return {
         "pool": attempt.picked.pool,
         "poolLabel": label or attempt.picked.pool,
@@ -123,7 +123,7 @@ def _pick(attempt: AttemptState, label: str | None) -> Document:
         "lane": attempt.picked.lane,
         "effort": attempt.picked.effort,
         "model": attempt.picked.model,
-        "command": launch.get("command"),
+        "command": launch.command,
     }
 
 

@@ -101,7 +101,7 @@ def _finished(moment: Moment, said: AttemptFinished) -> Sequence[Notice]:
         "ok": said.ok,
         "failureKind": said.failure_kind,
         "why": said.why,
-        "durationSec": said.meta.get("wallSec"),
+        "durationSec": said.meta.wall_sec,
         "outFile": said.output_file,
     }
     step = moment.after.steps[said.step]
@@ -127,15 +127,15 @@ def _finished(moment: Moment, said: AttemptFinished) -> Sequence[Notice]:
 
 def _done(moment: Moment, said: AttemptFinished, picked: AttemptPicked, facts: dict[str, Any]) -> Sequence[Notice]:
     proof = proof_of(moment.after, moment.after.steps[said.step])
-    early = said.judgement.get("returnedEarly")
-    count = said.judgement.get("changedFileCount") or len(said.judgement.get("changedFiles") or ())
+    early = said.judgement.returned_early
+    count = said.judgement.changed_file_count or len(said.judgement.changed_files)
     files = f"{count} file{'' if count == 1 else 's'}" if count else None
     line = _joined(f"✓ {said.step} done", picked.pool, _spent(said), files, proof)
     found = [moment.notice("done", line, about=said.step, facts={**facts, "proof": proof, "files": count})]
-    if isinstance(early, Mapping) and early.get("count"):
-        line = f"◐ {said.step} returned early · {early['count']} not done"
-        items = tuple(f"  - {_short(str(item))}" for item in (early.get("items") or ())[:3])
-        found.append(moment.notice("returned-early", line, about=said.step, details=items, facts=dict(early)))
+    if early is not None and early.count:
+        line = f"◐ {said.step} returned early · {early.count} not done"
+        items = tuple(f"  - {_short(item)}" for item in early.items[:3])
+        found.append(moment.notice("returned-early", line, about=said.step, details=items, facts=early.to_wire()))
     return found
 
 
@@ -300,8 +300,8 @@ def _model(picked: AttemptPicked) -> str | None:
 
 
 def _spent(said: AttemptFinished) -> str | None:
-    seconds = said.meta.get("wallSec")
-    return minutes_and_seconds(seconds) if isinstance(seconds, (int, float)) else None
+    seconds = said.meta.wall_sec
+    return None if seconds is None else minutes_and_seconds(seconds)
 
 
 def _why(text: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from bullswarm_core.runs.attempt_result import JudgementRecord, Record
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.handback import failure_of, handback, proof_of
 from bullswarm_core.runs.nodes import NodeStatus, statuses
@@ -113,33 +114,34 @@ def _unmet(state: RunState) -> list[str]:
 def totals_of(state: RunState) -> Document:
     """Add up the attempts of a run: how many, their minutes and, where told, their tokens."""
     ended = [attempt for step in state.steps.values() for attempt in step.attempts if attempt.finished is not None]
-    seconds = [_number(attempt, "wallSec") for attempt in ended]
+    seconds = [_wall_sec(attempt) for attempt in ended]
     return {
         "attempts": sum(len(step.attempts) for step in state.steps.values()),
         "minutes": _minutes(sum(seconds)),
         "byPool": _by_pool(ended),
         "tokens": _tokens(ended),
-        "measuredAttempts": sum(bool(_usage(attempt)) for attempt in ended),
+        "measuredAttempts": sum(_usage(attempt) is not None for attempt in ended),
     }
 
 
 def _tokens(ended: list[AttemptState]) -> Document | None:
     """Add up what the providers reported; None where none did: unknown is never 0."""
-    known = [usage for attempt in ended if (usage := _usage(attempt))]
+    known = [usage for attempt in ended if (usage := _usage(attempt)) is not None]
     if not known:
         return None
-    return {key: sum(int(usage.get(key) or 0) for usage in known) for key in _TOKENS}
+    return {key: sum(usage.get(key, 0) for usage in known) for key in _TOKENS}
 
 
-def _usage(attempt: AttemptState) -> Mapping[str, Any] | None:
-    usage = attempt.finished.meta.get("usage") if attempt.finished else None
-    return usage if isinstance(usage, Mapping) else None
+def _usage(attempt: AttemptState) -> Mapping[str, int] | None:
+    # A provider that reported without a single count has reported: its sum is 0, not unknown.
+    meta = attempt.finished.meta if attempt.finished else None
+    return meta.usage if meta is not None and meta.usage_document else None
 
 
 def _by_pool(ended: list[AttemptState]) -> Document:
     seconds: dict[str, list[float]] = {}
     for attempt in ended:
-        seconds.setdefault(attempt.picked.pool, []).append(_number(attempt, "wallSec"))
+        seconds.setdefault(attempt.picked.pool, []).append(_wall_sec(attempt))
     return {pool: {"attempts": len(each), "minutes": _minutes(sum(each))} for pool, each in seconds.items()}
 
 
@@ -148,9 +150,8 @@ def _minutes(seconds: float) -> float:
     return round(seconds / 60, 3)
 
 
-def _number(attempt: AttemptState, key: str) -> float:
-    value = attempt.finished.meta.get(key) if attempt.finished else None
-    return float(value) if isinstance(value, (int, float)) else 0.0
+def _wall_sec(attempt: AttemptState) -> float:
+    return float(attempt.finished.meta.wall_sec or 0.0) if attempt.finished else 0.0
 
 
 def _what_became_of(step: StepState, status: NodeStatus) -> str:
@@ -164,7 +165,7 @@ def _step(
     planned, attempt = state.program.step(step.id), step.standing
     finished = attempt.finished if attempt else None
     kind, why = failure_of(step)
-    judgement: Mapping[str, Any] = finished.judgement if finished else {}
+    judgement = finished.judgement if finished else JudgementRecord()
     return {
         "id": step.id,
         "label": planned.label,
@@ -179,28 +180,36 @@ def _step(
         "attempts": len(step.attempts),
         "failureKind": kind,
         "why": why or (finished.why if finished else None),
-        "backAt": _time(step.unplaced.back_at) if step.unplaced else judgement.get("backAt"),
+        "backAt": _time(step.unplaced.back_at if step.unplaced else judgement.back_at),
         "accepted": step.accepted.reason if step.accepted else None,
         "proof": proof_of(state, step),
-        "answer": judgement.get("answer"),
-        "answerCheck": judgement.get("answerCheck"),
-        "evidenceResults": judgement.get("evidenceResults"),
-        "returnedEarly": judgement.get("returnedEarly"),
-        "outsideBlockers": judgement.get("outsideBlockers") or [],
+        "answer": judgement.answer,
+        "answerCheck": _document(judgement.answer_check),
+        "evidenceResults": _documents(judgement.evidence_results),
+        "returnedEarly": _document(judgement.returned_early),
+        "outsideBlockers": list(judgement.outside_blockers),
         "deliverable": planned.deliverable.type,
-        "changedFiles": judgement.get("changedFiles", []),
+        "changedFiles": list(judgement.changed_files),
         "outFile": finished.output_file if finished else None,
         "taskFile": str(folder.attempt(step.id, attempt.picked.ordinal).task) if attempt else None,
         "startedAt": _time(attempt.launched_at) if attempt else None,
         "finishedAt": _time(attempt.finished_at) if attempt else None,
-        "wallSec": finished.meta.get("wallSec") if finished else None,
+        "wallSec": finished.meta.wall_sec if finished else None,
     }
+
+
+def _document(record: Record | None) -> Document | None:
+    return record.to_wire() if record is not None else None
+
+
+def _documents(records: Sequence[Record] | None) -> list[Document] | None:
+    return None if records is None else [record.to_wire() for record in records]
 
 
 def _changed(state: RunState) -> list[str]:
     """Name every file that an attempt that counts has changed, once."""
     ended = [attempt.finished for step in state.steps.values() for attempt in step.attempts if attempt.finished]
-    return sorted({str(name) for finished in ended for name in finished.judgement.get("changedFiles") or ()})
+    return sorted({name for finished in ended for name in finished.judgement.changed_files})
 
 
 def _how(state: RunState, gate: str) -> str | None:

@@ -92,7 +92,7 @@ def read_workspace(document: Document | None) -> Workspace | None:
 
 
 def _seen(attempt: AttemptState) -> Iterable[Document | None]:
-    yield attempt.launched.launch.get("workspace") if attempt.launched else None
+    yield attempt.launched.launch.workspace if attempt.launched else None
     yield attempt.finished.workspace if attempt.finished else None
 
 

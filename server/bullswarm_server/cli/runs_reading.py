@@ -130,7 +130,12 @@ def _verdict_of(state: RunState, step_id: str | None) -> Mapping[str, Any]:
     finished = step.attempts[-1].finished if step.attempts else None
     if finished is None:
         raise UsageError(f"step {step_id} has no output yet", hint=commands.wait(f"{short} {step_id}"))
-    return {**finished.judgement, "ok": finished.ok, "outFile": finished.output_file, "meta": finished.meta}
+    return {
+        **finished.judgement.document,
+        "ok": finished.ok,
+        "outFile": finished.output_file,
+        "meta": finished.meta.document,
+    }
 
 
 def _no_result_yet(state: RunState) -> UsageError:

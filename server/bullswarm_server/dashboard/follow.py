@@ -198,11 +198,11 @@ def _text(path: Path) -> tuple[str | None, int]:
 
 def _logs(attempt: AttemptState) -> dict[str, str]:
     """Return the last line of each check's log."""
-    results = attempt.finished.judgement.get("evidenceResults") if attempt.finished else None
+    results = attempt.finished.judgement.evidence_results if attempt.finished else None
     found: dict[str, str] = {}
     for item in results or ():
-        path = item.get("log") if isinstance(item, Mapping) else None
-        if isinstance(path, str) and (text := _text(Path(path))[0]):
+        path = item.log
+        if path is not None and (text := _text(Path(path))[0]):
             lines = [line for line in text.splitlines() if line.strip()]
             found[path] = clipped(one_line(lines[-1]), 200) if lines else ""
     return found

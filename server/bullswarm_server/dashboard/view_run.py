@@ -133,8 +133,8 @@ def life_words(life: Life | None, now: datetime) -> str:
 def _ended(view: RunView, step: StepState, status: str) -> str:
     kind, why = failure_of(step)
     finished = step.current.finished if step.current else None
-    seconds = finished.meta.get("wallSec") if finished else None
-    parts = [minutes_and_seconds(seconds)] if isinstance(seconds, (int, float)) else []
+    seconds = finished.meta.wall_sec if finished else None
+    parts = [] if seconds is None else [minutes_and_seconds(seconds)]
     if status == "succeeded":
         proof = proof_of(view.state, step)
         return " · ".join([*parts, *([proof] if proof else [])]) or "succeeded"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
+from bullswarm_core.runs.attempt_result import CheckResult, JudgementRecord
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.handback import failure_of, proof_of
 from bullswarm_core.runs.needs_you import detail_lines, head_line, minutes_and_seconds, needs_you, option_lines
@@ -128,8 +129,8 @@ def _came_to(attempt: AttemptState) -> str:
     finished = attempt.finished
     if finished is None:
         return "running"
-    seconds = finished.meta.get("wallSec")
-    took = f" after {minutes_and_seconds(seconds)}" if isinstance(seconds, (int, float)) else ""
+    seconds = finished.meta.wall_sec
+    took = "" if seconds is None else f" after {minutes_and_seconds(seconds)}"
     return ("succeeded" if finished.ok else str(finished.failure_kind or "failed")) + took
 
 
@@ -151,40 +152,39 @@ def _text_lines(text: str) -> list[str]:
 
 def _evidence(view: RunView, step: StepState, texts: StepTexts, terminal: Terminal) -> list[Row]:
     finished = step.current.finished if step.current else None
-    judgement: Mapping[str, Any] = finished.judgement if finished else {}
+    judgement = finished.judgement if finished else JudgementRecord()
     lines: list[str] = []
     if step.accepted is not None:
         lines += [f"accepted by {one_line(step.accepted.by or 'somebody')}: {one_line(step.accepted.reason)}", ""]
     proof = proof_of(view.state, step)
     lines += [f"proof: {proof}", ""] if proof else []
-    for item in judgement.get("evidenceResults") or ():
-        lines += _check(item, texts) if isinstance(item, Mapping) else []
+    for item in judgement.evidence_results or ():
+        lines += _check(item, texts)
     lines += _answer(judgement)
-    lines += _named("changed files", judgement.get("changedFiles") or ())
-    lines += _named("blockers outside the task", judgement.get("outsideBlockers") or ())
+    lines += _named("changed files", judgement.changed_files)
+    lines += _named("blockers outside the task", judgement.outside_blockers)
     planned = view.state.program.step(step.id)
-    if not judgement.get("evidenceResults"):
+    if not judgement.evidence_results:
         checks = len(planned.evidence)
         lines += [f"{checks} checks of its program have not run"] if checks else ["its program names no check"]
     lines += [f"deliverable: {planned.deliverable.type}"]
     return text_rows([view.labels.in_text(safe(line)) for line in lines], terminal)
 
 
-def _check(item: Mapping[str, Any], texts: StepTexts) -> list[str]:
-    name = item.get("cmd") or f"schema of {item.get('file')}"
-    lines = [f"{item.get('status')}: {one_line(str(name))}"]
-    lines += [f"  {one_line(str(item['why']))}"] if item.get("why") else []
-    log = item.get("log")
-    lines += [f"  last line: {texts.logs[log]}"] if isinstance(log, str) and texts.logs.get(log) else []
+def _check(item: CheckResult, texts: StepTexts) -> list[str]:
+    lines = [f"{item.status}: {one_line(item.name)}"]
+    lines += [f"  {one_line(item.why)}"] if item.why else []
+    log = item.log
+    lines += [f"  last line: {texts.logs[log]}"] if log and texts.logs.get(log) else []
     return [*lines, *([f"  log: {log}"] if log else []), ""]
 
 
-def _answer(judgement: Mapping[str, Any]) -> list[str]:
-    check = judgement.get("answerCheck")
-    if not isinstance(check, Mapping):
+def _answer(judgement: JudgementRecord) -> list[str]:
+    check = judgement.answer_check
+    if check is None:
         return []
-    word = "matches its schema" if check.get("ok") else f"does not match: {one_line(str(check.get('why') or ''))}"
-    shown = json.dumps(judgement.get("answer"), ensure_ascii=False, indent=2).splitlines()
+    word = "matches its schema" if check.ok else f"does not match: {one_line(check.why or '')}"
+    shown = json.dumps(judgement.answer, ensure_ascii=False, indent=2).splitlines()
     return [f"typed answer {word}", *(f"  {line}" for line in shown), ""]
 
 

@@ -214,8 +214,8 @@ def _activity(scene: Scene, terminal: Terminal, life: Life | None) -> list[Piece
 def _ended(state: RunState, step: StepState, status: NodeStatus) -> str:
     kind, why = failure_of(step)
     finished = step.current.finished if step.current else None
-    seconds = finished.meta.get("wallSec") if finished else None
-    parts = [minutes_and_seconds(seconds)] if isinstance(seconds, (int, float)) else []
+    seconds = finished.meta.wall_sec if finished else None
+    parts = [] if seconds is None else [minutes_and_seconds(seconds)]
     if status == "succeeded":
         return " · ".join([*parts, *([proof] if (proof := proof_of(state, step)) else [])])
     word = "tried again soon" if status == "pending" else status

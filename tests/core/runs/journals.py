@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bullswarm_core.program.model import PROGRAM_VERSION
+from bullswarm_core.runs.attempt_result import JudgementRecord, LaunchRecord, MetaRecord
 from bullswarm_core.runs.events import AttemptFinished, AttemptLaunched, AttemptPicked, Event, Payload, RunCreated
 from bullswarm_core.runs.state import RunState, apply
 
@@ -52,7 +53,7 @@ class Written:
             effort="medium", reason="because", decision={}, booking=1, tree="/project", generation=known.generation,
             retry_how=retry_how,
         )  # fmt: skip
-        self.write(picked, AttemptLaunched(step=step, ordinal=ordinal, keeper={}, launch={}))
+        self.write(picked, AttemptLaunched(step=step, ordinal=ordinal, keeper={}, launch=LaunchRecord()))
         return ordinal
 
     def end(
@@ -64,7 +65,7 @@ class Written:
         return self.write(
             AttemptFinished(
                 step=step, ordinal=running.picked.ordinal, ok=kind is None, why=kind or "done", failure_kind=kind,
-                judgement=judgement, meta=meta or {},
+                judgement=JudgementRecord.from_wire(judgement), meta=MetaRecord.from_wire(meta or {}),
             )
         )  # fmt: skip
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.core.runs.journals import Written, document
 
+from bullswarm_core.runs.attempt_result import JudgementRecord, MetaRecord
 from bullswarm_core.runs.earlier_work import earlier_results
 from bullswarm_core.runs.events import AttemptFinished, StepAccepted, StepReset, StepUnplaced
 from bullswarm_core.runs.folder import RunFolder
@@ -23,7 +24,8 @@ def failed_with_work() -> Written:
     written.write(
         AttemptFinished(
             step="a", ordinal=ordinal, ok=False, why="its check failed", failure_kind="evidence",
-            judgement={"changedFiles": ["src/a.py"]}, meta={"outBytes": 12}, output_file=OUTPUT,
+            judgement=JudgementRecord.from_wire({"changedFiles": ["src/a.py"]}),
+            meta=MetaRecord.from_wire({"outBytes": 12}), output_file=OUTPUT,
         )
     )  # fmt: skip
     return written

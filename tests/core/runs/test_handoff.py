@@ -10,6 +10,7 @@ import pytest
 from tests.core.runs.journals import Written, document
 from tests.core.runs.test_step_text import TYPED, finish, picked_next, written_for
 
+from bullswarm_core.runs.attempt_result import JudgementRecord, MetaRecord
 from bullswarm_core.runs.events import AttemptFinished, StepReset
 from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.handoff import prior_attempt
@@ -136,7 +137,8 @@ def test_what_is_missing_from_the_record_is_said_and_not_made_up() -> None:
     written = Written(document(BUILD))
     written.pick("a", lane="build")
     finished = AttemptFinished(
-        step="a", ordinal=1, ok=False, why="bullswarm failed", failure_kind="runtime", judgement={}, meta={"pool": "codex"}
+        step="a", ordinal=1, ok=False, why="bullswarm failed", failure_kind="runtime", judgement=JudgementRecord(),
+        meta=MetaRecord.from_wire({"pool": "codex"}),
     )  # fmt: skip
     written.write(finished)
     lines = block(written_for(written.state, "a").text)

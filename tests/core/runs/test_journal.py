@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from bullswarm_core.database import open_database, transaction
-from bullswarm_core.errors import StateError, UnknownNameError
+from bullswarm_core.errors import DamagedRunError, StateError, UnknownNameError
 from bullswarm_core.home import Home
+from bullswarm_core.runs.attempt_result import LaunchRecord
 from bullswarm_core.runs.events import (
     AttemptLaunched,
     AttemptPicked,
@@ -75,7 +76,7 @@ def test_a_run_that_ended_before_wrote_nothing_since(connection: sqlite3.Connect
     journal = Journal(connection)
     journal.create(created("wf-a"), at=NOW - timedelta(minutes=2))
     picked = AttemptPicked("run", 1, "p", "p", None, None, "build", "low", "", {}, booking=1, tree="/t")
-    journal.append("wf-a", [picked, AttemptLaunched("run", 1, {}, {})], at=NOW - timedelta(minutes=1))
+    journal.append("wf-a", [picked, AttemptLaunched("run", 1, {}, LaunchRecord())], at=NOW - timedelta(minutes=1))
     journal.append("wf-a", [RunFinished("completed", {})], at=NOW)
     assert journal.others_wrote("/t", run_id="wf-b", since=NOW)
     assert not journal.others_wrote("/t", run_id="wf-b", since=NOW + timedelta(milliseconds=120))
@@ -99,6 +100,39 @@ def test_a_damaged_event_is_named(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO events VALUES ('wf-a', 2, '2027-01-01T00:00:00Z', 'run.finished', 1, '{}')")
     with pytest.raises(StateError, match=r"event 2 of run wf-a is damaged \(run.finished\): RunFinished lacks outcome"):
         journal.state("wf-a")
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "words"),
+    [
+        ("judgement", {"changedFiles": 5}, "judgement.changedFiles must be a list, not 5"),
+        ("judgement", None, "judgement must be a JSON object, not NoneType"),
+        ("meta", {"wallSec": "long"}, "meta.wallSec must be a number, not 'long'"),
+    ],
+)
+def test_a_damaged_result_names_its_run_its_event_and_the_key(
+    connection: sqlite3.Connection, part: str, value: object, words: str
+) -> None:
+    journal = Journal(connection)
+    journal.create(created("wf-a"), at=NOW)
+    payload = {
+        "step": "run",
+        "ordinal": 1,
+        "ok": True,
+        "why": "w",
+        "failureKind": None,
+        "judgement": {},
+        "meta": {},
+        part: value,
+    }
+    connection.execute(
+        "INSERT INTO events VALUES ('wf-a', 2, '2027-01-01T00:00:00Z', 'attempt.finished', 1, ?)",
+        (json.dumps(payload),),
+    )
+    with pytest.raises(DamagedRunError) as raised:
+        journal.state("wf-a")
+    assert (raised.value.run, raised.value.event) == ("wf-a", 2)
+    assert raised.value.message == f"event 2 of run wf-a is damaged (attempt.finished): {words}"
 
 
 def test_a_run_is_found_by_what_people_type(connection: sqlite3.Connection) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.core.runs.journals import START, Written, document
 
 from bullswarm_core.program.issues import issues_of
+from bullswarm_core.runs.attempt_result import JudgementRecord, MetaRecord
 from bullswarm_core.runs.earlier_work import MOST_CHARS_OF_ANSWERS, MOST_STEPS, steps_before
 from bullswarm_core.runs.events import AttemptPicked, LoopContinued, LoopOutOfRounds, LoopRound, StepAccepted, StepReset
 from bullswarm_core.runs.folder import RunFolder
@@ -73,8 +74,9 @@ def finish(written: Written, name: str, kind: str | None = None, **judgement: An
     output = str(FOLDER.attempt(name, ordinal).output)
     return written.write(
         AttemptFinished(
-            step=name, ordinal=ordinal, ok=kind is None, why=kind or "done", failure_kind=kind, judgement=judgement,
-            meta={"outBytes": 12, "wallSec": 61.0}, output_file=output,
+            step=name, ordinal=ordinal, ok=kind is None, why=kind or "done", failure_kind=kind,
+            judgement=JudgementRecord.from_wire(judgement),
+            meta=MetaRecord.from_wire({"outBytes": 12, "wallSec": 61.0}), output_file=output,
         )
     )  # fmt: skip
 

@@ -11,6 +11,7 @@ from tests.core.judging.trees import git
 from tests.core.runs.journals import Written, document
 
 from bullswarm_core.errors import RunConflictError
+from bullswarm_core.runs.attempt_result import JudgementRecord, LaunchRecord, MetaRecord
 from bullswarm_core.runs.events import AttemptFinished, AttemptLaunched
 from bullswarm_core.runs.workspace import Workspace, left_in, read_workspace, refuse_another, replaced, workspace_of
 from bullswarm_core.wire import to_wire
@@ -75,14 +76,19 @@ def begun(*steps: str, workspace: Workspace | None = PLAIN) -> Written:
 
 def launch(written: Written, step: str, workspace: Workspace, *, lane: str) -> int:
     ordinal = written.pick(step, lane=lane)
-    written.write(AttemptLaunched(step=step, ordinal=ordinal, keeper={}, launch={"workspace": to_wire(workspace)}))
+    written.write(
+        AttemptLaunched(
+            step=step, ordinal=ordinal, keeper={}, launch=LaunchRecord.from_wire({"workspace": to_wire(workspace)})
+        )
+    )
     return ordinal
 
 
 def finish(written: Written, step: str, ordinal: int, workspace: Workspace | None) -> None:
     written.write(
         AttemptFinished(
-            step=step, ordinal=ordinal, ok=True, why="done", failure_kind=None, judgement={}, meta={},
+            step=step, ordinal=ordinal, ok=True, why="done", failure_kind=None, judgement=JudgementRecord(),
+            meta=MetaRecord(),
             workspace=to_wire(workspace),
         )
     )  # fmt: skip

@@ -22,6 +22,7 @@ from bullswarm_core.pools import Window
 from bullswarm_core.quota.history import append_history
 from bullswarm_core.quota.observing import Observation
 from bullswarm_core.quota.readings import write_reading
+from bullswarm_core.runs.attempt_result import JudgementRecord, LaunchRecord, MetaRecord
 from bullswarm_core.runs.events import (
     AttemptFinished,
     AttemptLaunched,
@@ -129,7 +130,9 @@ class World:
             lane=more.pop("lane", "analyze"), effort="medium", reason=f"{pool} has most surplus", booking=1,
             tree=str(self.root), expected_minutes=12.0, decision=others, **more,
         )  # fmt: skip
-        self.write(run_id, picked, AttemptLaunched(step=step, ordinal=ordinal, keeper={}, launch={}), ago=ago)
+        self.write(
+            run_id, picked, AttemptLaunched(step=step, ordinal=ordinal, keeper={}, launch=LaunchRecord()), ago=ago
+        )
         files = RunFolder.of(self.home, run_id).attempt(step, ordinal)
         files.task.write_text(f"# Task of {step}\n\nExplain the parser. {self.said}\n", encoding="utf-8")
         files.stdout.write_text(f"Looking at the parser of {step}.\n", encoding="utf-8")
@@ -143,8 +146,9 @@ class World:
         files.output.write_text(f"The parser splits at commas.\n{self.said}\n", encoding="utf-8")
         why = f"the parser of {running.picked.pool} is wrong {self.said}" if kind else "done"
         finished = AttemptFinished(
-            step=step, ordinal=running.picked.ordinal, ok=kind is None, why=why, failure_kind=kind, judgement=judgement,
-            meta={"wallSec": 75.0}, output_file=str(files.output),
+            step=step, ordinal=running.picked.ordinal, ok=kind is None, why=why, failure_kind=kind,
+            judgement=JudgementRecord.from_wire(judgement),
+            meta=MetaRecord.from_wire({"wallSec": 75.0}), output_file=str(files.output),
         )  # fmt: skip
         return self.write(run_id, finished, ago=ago)
 
