@@ -25,8 +25,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 _TEXT, _OBJECT, _NUMBER = "text", "an object", "a number"
 _LIST, _TEXTS, _OBJECTS = "a list", "a list of texts", "a list of objects"
-# Of a judgement and of a verdict: what is read by name. A key that is missing or null is no damage.
-_JUDGEMENT: Mapping[str, str] = {
+# Of a verdict: what is read by name. A key that is missing or null is no damage.
+_VERDICT: Mapping[str, str] = {
     "answerCheck": _OBJECT,
     "changedFileCount": _NUMBER,
     "changedFiles": _TEXTS,
@@ -37,9 +37,6 @@ _JUDGEMENT: Mapping[str, str] = {
     "excerpt": _TEXT,
     "notes": _LIST,
     "outsideBlockers": _LIST,
-}
-_VERDICT: Mapping[str, str] = {
-    **_JUDGEMENT,
     "launchNotes": _LIST,
     "meta": _OBJECT,
     "outFile": _TEXT,
@@ -67,8 +64,6 @@ def checked(state: RunState) -> RunState:
         _check_payloads(run_id, step.unplaced, step.accepted)
         for attempt in step.attempts:
             _check_payloads(run_id, attempt.picked, attempt.launched, attempt.finished)
-            if attempt.finished is not None:
-                _check(run_id, f"the judgement of step {step.id}", attempt.finished.judgement, _JUDGEMENT)
     return state
 
 
