@@ -17,6 +17,7 @@ from bullswarm_core.database import open_database
 from bullswarm_core.home import Home
 from bullswarm_core.quota.durations import MIN_SPREAD_SAMPLES, expectations, log_spread
 from bullswarm_core.runs import pick
+from bullswarm_core.runs.task import Task
 from bullswarm_core.settings import Settings
 
 
@@ -50,7 +51,10 @@ def test_a_pick_knows_the_spread_of_what_such_tasks_took(tmp_path: Path, monkeyp
     assert expected.spread == pytest.approx(log_spread(took))
     asked: list[Any] = []
     monkeypatch.setattr(pick, "decide", lambda request, pools, **given: asked.append(given))
-    view: Any = SimpleNamespace(settings=Settings(), incumbents={}, quarantines={}, pools=lambda bookings: (), now=None)
-    task: Any = SimpleNamespace(route_summary=None, request=lambda **given: None)
+    services = SimpleNamespace(load_profiles=tuple, environ={})
+    view: Any = SimpleNamespace(
+        settings=Settings(), incumbents={}, quarantines={}, pools=lambda bookings: (), now=None, services=services
+    )
+    task = Task(prompt="x", lane="build", cwd=str(tmp_path))
     pick.choose(view, task, [], caller_pool=None, expected=expected)
     assert asked[0]["context"].task_spread == expected.spread

@@ -30,7 +30,7 @@ NOISY = (
     "import os, sys, types; noise = types.ModuleType('bullswarm_server.mcp.transport')\n"
     "def run(front, wire, ended):\n"
     "    print('NOISE'); sys.stdout.flush(); os.write(1, b'NOISE'); os.system('echo NOISE; cat'); ended.wait()\n"
-    "noise.run = run; sys.modules['bullswarm_server.mcp.transport'] = noise\n"
+    "noise.run = run; noise.refuse_foreign_home = lambda: None; sys.modules['bullswarm_server.mcp.transport'] = noise\n"
     "from bullswarm_server.mcp.front import serve; serve()"
 )
 
