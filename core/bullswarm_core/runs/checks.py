@@ -42,6 +42,7 @@ from bullswarm_core.runs.folder import AttemptFiles
 from bullswarm_core.values import dataclass
 from bullswarm_core.workers.environment import DEPTH_VARIABLE, GIT_LOCATORS, is_session_variable, read_depth
 from bullswarm_core.workers.identity import current, of
+from bullswarm_core.workers.keeper_overseer import overseen
 from bullswarm_core.workers.spawn import MARKER, kill_orphans, start_child
 from bullswarm_core.workers.watched import BoundedLog, watch
 
@@ -203,15 +204,23 @@ class Checks:
         """Run one process of a check to its end, known to a later kernel from before its start."""
         files, kernel = self._place.files, current().to_json()
         write_json(files.checking, {"keeper": kernel, "attempt": self._place.mark})
-        own_words = subprocess.DEVNULL if stdin != subprocess.DEVNULL else subprocess.STDOUT
+        command = stdin == subprocess.DEVNULL
+        own_words = subprocess.STDOUT if command else subprocess.DEVNULL
         try:
-            child = start_child(argv, cwd=cwd, environ=self._place.environ, stdin=stdin, stderr=own_words)
+            line = overseen(argv) if command else argv
+            child = start_child(line, cwd=cwd, environ=self._place.environ, stdin=stdin, stderr=own_words)
             worker = of(child.pid)
             if worker is not None:
                 write_json(files.checking, {"keeper": kernel, "attempt": self._place.mark, "worker": worker.to_json()})
-            watched = watch(child, timeout_sec=timeout_sec, stopped=self._stop.is_set, take=log.take)
+            watched = watch(
+                child,
+                timeout_sec=timeout_sec,
+                stopped=self._stop.is_set,
+                take=log.take,
+                overseen=command and line != argv,
+            )
         finally:
-            # What went into a session of its own is known by its mark alone.
+            # Where no overseer is to be had, or it was killed, what went into a session of its own is known by its mark alone.
             kill_orphans({"attempt": self._place.mark})
             files.checking.unlink(missing_ok=True)
         return Ran(watched.exit_code, watched.timed_out, watched.stopped, round(watched.wall_sec * 1000))

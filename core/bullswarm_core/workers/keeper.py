@@ -21,11 +21,12 @@ if _ROOT not in sys.path:
 import fcntl  # noqa: E402
 import resource  # noqa: E402
 import signal  # noqa: E402
+from collections.abc import Callable  # noqa: E402
 from datetime import UTC, datetime  # noqa: E402
 
 from bullswarm_core.values import replace  # noqa: E402
 from bullswarm_core.wire import stamp  # noqa: E402
-from bullswarm_core.workers import confinement, identity, keeper_tree  # noqa: E402
+from bullswarm_core.workers import confinement, identity, keeper_scope, keeper_tree  # noqa: E402
 from bullswarm_core.workers.facts import ExitFacts  # noqa: E402
 from bullswarm_core.workers.keeper_capture import BoundedCapture  # noqa: E402
 from bullswarm_core.workers.keeper_exit import STDERR_TAIL_BYTES, ExitFile, ExitRecord  # noqa: E402
@@ -85,6 +86,8 @@ class Keeper:
         self._worker: identity.ProcessIdentity | None = None
         self._started_at = datetime.now(UTC)
         self._supervision: Supervision | None = None
+        self._group: keeper_scope.Group | None = None
+        self._at_once: Callable[[], None] | None = None
 
     def run(self, ready: int | None) -> int:
         """Take the attempt's lock, keep the worker to its end, write the exit record."""
@@ -111,6 +114,8 @@ class Keeper:
         finally:
             if record.facts.survivors and self._supervision is not None:
                 self._supervision.kill_survivors()
+            if self._group is not None:
+                self._group.remove()
         return WROTE
 
     def _write_keeper_file(self) -> None:
@@ -149,10 +154,11 @@ class Keeper:
         quarter = max(1, limits.stderr_bytes // 4)
         stderr = BoundedCapture(spec.stderr_file, head_bytes=2 * quarter, segment_bytes=quarter, segments=2)
         try:
-            self._supervision = Supervision(spec, started, interrupts, stdout, stderr)
+            self._supervision = Supervision(spec, started, interrupts, stdout, stderr, at_once=self._at_once)
             ended = self._supervision.run()
         except BaseException:
-            tree = keeper_tree.Tree(started.pid)
+            tree = keeper_tree.Tree(started.pid, at_once=self._at_once)
+            tree.kill_at_once()
             tree.signal(signal.SIGKILL)
             if sys.platform == "linux":
                 tree.kill_children(KILL_SEC)
@@ -168,10 +174,13 @@ class Keeper:
             confined = confinement.prepare(spec.writable, library=spec.library)
             for path in confined.left_out:
                 sys.stderr.write(f"keeper: not writable, since it does not exist: {path}\n")
+        self._group = keeper_scope.Group.make()
+        self._at_once = None if self._group is None else self._group.kill
         started = start_worker(
             (*confined.prefix, *spec.argv),
             cwd=os.path.realpath(spec.cwd),
             stdin_file=spec.stdin_file,
+            join=None if self._group is None else self._group.join,
             confine=confined.restrict,
         )
         return started, confined

@@ -9,8 +9,10 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 
 from bullswarm_core.values import dataclass, field
+from bullswarm_core.workers import keeper_tree
 from bullswarm_core.workers.facts import EndReason
 from bullswarm_core.workers.keeper_capture import BoundedCapture
 from bullswarm_core.workers.keeper_clocks import AwakeClock, Progress, due
@@ -102,13 +104,20 @@ class Supervision:
     """Keeps one worker from its start until nothing of it is left."""
 
     def __init__(
-        self, spec: KeeperSpec, started: Started, interrupts: Interrupts, stdout: BoundedCapture, stderr: BoundedCapture
+        self,
+        spec: KeeperSpec,
+        started: Started,
+        interrupts: Interrupts,
+        stdout: BoundedCapture,
+        stderr: BoundedCapture,
+        *,
+        at_once: Callable[[], None] | None = None,
     ) -> None:
         self._spec = spec
         self._clocks = spec.clocks
         self._worker = started.pid
         self._interrupts = interrupts
-        self._tree = Tree(started.pid)
+        self._tree = Tree(started.pid, at_once=at_once)
         self._captures = {started.stdout: stdout, started.stderr: stderr}
         self._stdout = started.stdout
         self._terminal = TerminalWatch(matches_from_json(spec.terminal))
@@ -232,12 +241,23 @@ class Supervision:
 
     def _end_all(self, grace: float) -> None:
         """TERM to everything, KILL after ``grace`` seconds, until nothing is left."""
-        self._count(self._tree.signal(signal.SIGTERM))
-        if self._gone_within(grace):
-            return
+        keeper_tree.hurry()
+        try:
+            self._end_within(grace)
+        finally:
+            keeper_tree.hurry(on=False)
+
+    def _end_within(self, grace: float) -> None:
+        # What ends by the hundred heeds no TERM, and each look at the system's processes takes long then.
+        if not (self._tree.flooded and self._tree.reaped):
+            self._count(self._tree.signal(signal.SIGTERM))
+            if self._gone_within(grace):
+                return
         begun = self._now
         while self._now - begun < KILL_SEC:
-            self._count(self._tree.signal(signal.SIGKILL))
+            self._count(self._tree.kill_at_once())
+            if not self._tree.is_empty():
+                self._count(self._tree.signal(signal.SIGKILL))
             if self._gone_within(ENDING_TICK_SEC):
                 return
             if sys.platform == "linux" and self._tree.reaped:
@@ -250,6 +270,7 @@ class Supervision:
     def kill_survivors(self) -> None:
         """Go on killing until nothing is left, after the exit record said that something was (Linux)."""
         if sys.platform == "linux":
+            keeper_tree.hurry()
             self._tree.kill_children(None)
 
     def _gone_within(self, seconds: float) -> bool:

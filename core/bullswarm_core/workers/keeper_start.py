@@ -35,9 +35,12 @@ def start_worker(
     *,
     cwd: str,
     stdin_file: str | None,
+    join: Callable[[], None] | None = None,
     confine: Callable[[], None] | None = None,
 ) -> Started:
-    """Start the worker with this process's environment. ``confine`` runs in the child, last before the exec.
+    """Start the worker with this process's environment.
+
+    In the child ``join`` runs first and ``confine`` last before the exec.
 
     Raises StartError for a missing or not executable binary, a working directory that is gone, an unreadable prompt,
     a confinement that the kernel refused (it never runs unconfined by accident), or a start that hangs.
@@ -48,7 +51,7 @@ def start_worker(
     keeper = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _child(argv, cwd, stdin_file, confine, keeper, (out_write, err_write, fail_write))
+        _child(argv, cwd, stdin_file, join, confine, keeper, (out_write, err_write, fail_write))
     for fd in (out_write, err_write, fail_write):
         os.close(fd)
     failure = _failure(fail_read)
@@ -95,6 +98,7 @@ def _child(
     argv: tuple[str, ...],
     cwd: str,
     stdin_file: str | None,
+    join: Callable[[], None] | None,
     confine: Callable[[], None] | None,
     keeper: int,
     fds: tuple[int, int, int],
@@ -106,6 +110,8 @@ def _child(
         keeper_tree.die_with_parent()
         if os.getppid() != keeper:
             os._exit(127)
+        if join is not None:
+            join()
         _default_signals()
         stdin = os.open(stdin_file or os.devnull, os.O_RDONLY)
         os.dup2(stdin, 0)

@@ -28,6 +28,9 @@ LIST_BYTES = 4096
 REAPED_AT_ONCE = 500
 # A hundred processes that fork and exit at full speed are gone within 12 s on two busy cores; later nobody hurries.
 CALM_SEC = 30.0
+# What a single call has killed is gone in milliseconds; a process that the call did not reach is hunted by its number.
+AT_ONCE_SEC = 0.5
+AT_ONCE_TICK_SEC = 0.002
 CALM_TICK_SEC = 0.05
 
 
@@ -38,14 +41,31 @@ def become_subreaper() -> bool:
 
 def die_with_parent() -> None:
     """Have the kernel kill the calling process when the thread that forked it ends (Linux)."""
+    end_with_parent(signal.SIGKILL)
+
+
+def end_with_parent(number: int) -> None:
+    """Have the kernel send the calling process a signal when the thread that forked it ends (Linux)."""
     if sys.platform == "linux":
-        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        _prctl(PR_SET_PDEATHSIG, number)
 
 
 def _prctl(option: int, value: int) -> int:
     import ctypes
 
     return int(ctypes.CDLL(None).prctl(option, value, 0, 0, 0))
+
+
+def hurry(*, on: bool = True) -> None:
+    """Run this process before all ordinary ones, or no more, where it may (Linux: root).
+
+    A nice value is not enough: each session may count as one in the sharing of processors, and a hundred processes that all
+    open their own leave the keeper a hundredth.
+    """
+    if sys.platform == "linux":
+        policy, level = (os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, 1) if on else (os.SCHED_OTHER, 0)
+        with suppress(OSError):
+            os.sched_setscheduler(0, policy, os.sched_param(level))
 
 
 def parents() -> dict[int, int]:
@@ -87,10 +107,12 @@ def below(roots: Iterable[int], parent_of: Mapping[int, int]) -> set[int]:
 class Tree:
     """The processes of one attempt, as its keeper sees them."""
 
-    def __init__(self, worker: int) -> None:
+    def __init__(self, worker: int, *, at_once: Callable[[], None] | None = None) -> None:
         self._worker = worker
+        self._at_once = at_once
         self._seen: dict[int, str] = {}
         self.status: int | None = None
+        self.killed: set[int] = set()
         self.childless = False
         self.flooded = False
 
@@ -116,12 +138,29 @@ class Tree:
                 return True
             if pid == self._worker:
                 self.status = status
+            elif os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+                self.killed.add(pid)
         self.flooded = True
         return False
 
     def is_empty(self) -> bool:
         """Say whether nothing of the attempt is left: proven on Linux, elsewhere as far as can be seen."""
         return self.childless if sys.platform == "linux" else self.reaped and not self.members()
+
+    def kill_at_once(self) -> set[int]:
+        """KILL all of the attempt with one call, where its keeper has one, and return whom the system says was killed.
+
+        Nobody forks in the midst of it, so all are hit but those that left the control group; `kill_children` finds these.
+        """
+        if self._at_once is None:
+            return set()
+        begun = time.monotonic()
+        self._at_once()
+        while not self.childless and time.monotonic() - begun < AT_ONCE_SEC:
+            if self.reap():
+                self._at_once()
+                time.sleep(AT_ONCE_TICK_SEC)
+        return self.killed
 
     def kill_children(self, seconds: float | None) -> set[int]:
         """KILL child after child, as fast as can be, until there is none or ``seconds`` are over (None: without limit).
@@ -133,19 +172,16 @@ class Tree:
         hit: set[int] = set()
         # The system takes ended children away by itself: a hundred such processes end faster than they can be waited for.
         ours = signal.signal(signal.SIGCHLD, signal.SIG_IGN) if self.reaped else None
-        # Root may go before all of them; anybody else shares the processors with them.
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, 0, -20)
         try:
             while not self.childless:
                 # Those that ended before stand at the front of the list, and would hide the ones that live.
-                while not self.reap() and ours is not None:
+                while not self.reap() and ours is not None and not _over(begun, seconds):
                     continue
                 hit.update(pid for pid in reversed(_children()) if _kill_child(pid))
-                spent = time.monotonic() - begun
-                if seconds is not None and spent >= seconds:
+                if _over(begun, seconds):
                     break
-                if spent > CALM_SEC:
+                if _over(begun, CALM_SEC):
+                    hurry(on=False)
                     # Nothing that runs gets away for so long: it hangs in the kernel, or belongs to another user.
                     time.sleep(CALM_TICK_SEC)
         finally:
@@ -215,6 +251,10 @@ def _kill_child(pid: int) -> bool:
     finally:
         os.close(process)
     return True
+
+
+def _over(begun: float, seconds: float | None) -> bool:
+    return seconds is not None and time.monotonic() - begun >= seconds
 
 
 def _started(pid: int) -> str | None:

@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from bullswarm_core.home import PRIVATE_FILE
 from bullswarm_core.values import dataclass
+from bullswarm_core.workers.keeper_overseer import END_SEC
 from bullswarm_core.workers.spawn import DRAIN_SEC, end_child, has_ended
 
 # A wish to stop, and the end of a child whose pipe a grandchild holds, are noticed within this.
@@ -42,8 +43,12 @@ def watch(
     timeout_sec: float,
     stopped: Callable[[], bool],
     take: Callable[[bytes], object],
+    overseen: bool = False,
 ) -> Watched:
-    """Hand on what ``child`` says until it ends, its time is up or ``stopped`` says so; then end its whole tree."""
+    """Hand on what ``child`` says until it ends, its time is up or ``stopped`` says so; then end its whole tree.
+
+    ``overseen``: the child is a `keeper_overseer`, which ends the tree itself when it is asked to.
+    """
     assert child.stdout is not None, "a watched child writes into a pipe"
     begun = time.monotonic()
     pipe = child.stdout.fileno()
@@ -62,12 +67,23 @@ def watch(
                     # It has closed its output and works on.
                     time.sleep(min(left, _LOOK_SEC / 5))
         finally:
+            if overseen:
+                _ask_to_end(child)
             end_child(child)
         deadline = time.monotonic() + DRAIN_SEC
         while talking and (left := deadline - time.monotonic()) > 0:
             talking = _step(selector, left, take)
     wall = time.monotonic() - begun
     return Watched(None if asked or timed_out else child.returncode, timed_out and not asked, asked, wall)
+
+
+def _ask_to_end(child: subprocess.Popen[bytes]) -> None:
+    """TERM an overseer and wait until it has ended all; one that can't is ended like any other child."""
+    deadline = time.monotonic() + END_SEC + 1
+    if not has_ended(child):
+        child.terminate()
+    while not has_ended(child) and time.monotonic() < deadline:
+        time.sleep(0.002)
 
 
 def _step(selector: selectors.BaseSelector, seconds: float, take: Callable[[bytes], object]) -> bool:

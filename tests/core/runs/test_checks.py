@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from bullswarm_core.program.model import Evidence
 from bullswarm_core.runs.checks import Checks, end_leftovers, start_checks
 from bullswarm_core.runs.folder import AttemptFiles
 from bullswarm_core.workers.identity import ProcessIdentity, is_alive, of
+from bullswarm_core.workers.keeper_tree import parents
 from bullswarm_core.workers.watched import LOG_HEAD, LOG_TAIL
 
 # Far more than any of these checks takes on a loaded machine.
@@ -160,6 +162,55 @@ def test_nothing_that_a_check_starts_outlives_it(bench: Bench) -> None:
     )
     (found,) = bench.results(command(script))
     assert found["status"] == "passed" and of(int((bench.cwd / "daemon").read_text())) is None
+
+
+# Neither session nor mark nor parent tells whose it is. It says its number, and would plant a file two seconds later.
+STRANGER = """env -i setsid /bin/sh -c 'echo $$ > stranger; sleep 2; touch planted' >/dev/null 2>&1 &
+while ! [ -s stranger ]; do sleep 0.01; done; """
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only a subreaper takes in what has no mark")
+@pytest.mark.parametrize(
+    ("last", "seconds", "status"), [("true", 60, "passed"), ("exit 3", 60, "failed"), ("sleep 60", 1, "failed")]
+)
+def test_a_daemon_without_a_mark_is_ended_with_its_check(bench: Bench, last: str, seconds: float, status: str) -> None:
+    [found] = bench.results(command(STRANGER + last, timeout_sec=seconds))
+    assert found["status"] == status
+    stranger = int((bench.cwd / "stranger").read_text())
+    assert not Path(f"/proc/{stranger}").exists()
+    time.sleep(2.2)
+    assert not (bench.cwd / "planted").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only a subreaper takes in what has no mark")
+def test_a_stop_ends_a_daemon_without_a_mark_too(bench: Bench) -> None:
+    checks = bench.start(command(STRANGER + "sleep 60"))
+    until(lambda: (bench.cwd / "stranger").exists() and (bench.cwd / "stranger").read_text().endswith("\n"))
+    checks.stop()
+    assert checks.wait(PATIENCE_SEC)
+    assert checks.results()[0]["status"] == "not-run"
+    assert not Path("/proc", (bench.cwd / "stranger").read_text().strip()).exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="checks have an overseer on Linux")
+def test_a_check_under_its_overseer_is_as_it_was(bench: Bench) -> None:
+    """Its environment is what it was given, it leads its session and group, and no signal is ignored or blocked."""
+    cmd = "env; ps -o pid=,pgid=,sid= -p $$ | tr -s ' '; grep -E '^Sig(Blk|Ign)' /proc/$$/status; kill -USR1 0"
+    [found] = bench.results(command(cmd), environ={"PATH": os.environ["PATH"], "ODD": "a\udcffb"})
+    lines = Path(found["log"]).read_bytes().splitlines()
+    assert b"ODD=a\xffb" in lines
+    assert not any(line.startswith(b"LC_CTYPE=") for line in lines)
+    [ids] = [line.split() for line in lines if len(line.split()) == 3 and line.split()[0].isdigit()]
+    assert len(set(ids)) == 1
+    assert found["why"] == "killed by SIGUSR1"
+    masks = {line.split()[0]: int(line.split()[1], 16) for line in lines if line.startswith(b"Sig")}
+    assert masks == {b"SigBlk:": 0, b"SigIgn:": 0}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="checks have an overseer on Linux")
+def test_a_check_that_kills_its_overseer_fails(bench: Bench) -> None:
+    [found] = bench.results(command("kill -KILL $PPID; sleep 60"))
+    assert (found["status"], found["why"]) == ("failed", "killed by SIGKILL")
 
 
 def test_a_child_that_holds_the_pipe_does_not_hold_the_check(bench: Bench) -> None:
@@ -348,14 +399,31 @@ def test_the_next_kernel_ends_what_a_killed_one_left_and_begins_again(bench: Ben
     try:
         shell, daemon = identity_in(bench.cwd / "shell"), identity_in(bench.cwd / "daemon")
         until(lambda: "worker" in json.loads(bench.files.checking.read_text()))
+        if sys.platform == "linux":
+            # With its overseer, which would end all at once.
+            kernel.send_signal(signal.SIGSTOP)
+            os.kill(parents()[shell.pid], signal.SIGKILL)
     finally:
         kernel.kill()
         kernel.wait()
-    assert is_alive(shell) and is_alive(daemon)
+    assert is_alive(daemon) and (sys.platform == "linux" or is_alive(shell))
     alone = "import sys; from bullswarm_core.workers.identity import of; sys.exit(any(of(int(pid)) for pid in sys.argv[1:]))"
     (found,) = bench.results(command(f"{sys.executable} -c '{alone}' {shell.pid} {daemon.pid} && cat rounds"))
     assert found["status"] == "passed" and found["tail"] == "once", "nothing of the old ones ran beside the new ones"
     assert not is_alive(shell) and not is_alive(daemon)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="checks have an overseer on Linux")
+def test_a_killed_kernel_takes_its_check_along(bench: Bench) -> None:
+    script = KERNEL.replace("& echo", "& env -i setsid sh -c 'echo $$ >stranger; exec sleep 600' & echo")
+    kernel = subprocess.Popen([sys.executable, "-c", script, str(bench.cwd), str(bench.run_folder)])
+    try:
+        all_of_it = [identity_in(bench.cwd / name) for name in ("shell", "daemon")]
+        all_of_it.append(identity_in(bench.cwd / "stranger"))
+    finally:
+        kernel.kill()
+        kernel.wait()
+    until(lambda: not any(is_alive(process) for process in all_of_it))
 
 
 def test_the_checks_of_a_living_kernel_are_left_alone(bench: Bench) -> None:

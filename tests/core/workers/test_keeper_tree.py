@@ -204,7 +204,8 @@ def test_what_cannot_be_ended_is_said_and_the_keeper_goes_on(keeping: Keeping, t
     root = Path(keeper_tree.__file__).parents[2]
     driver.write_text(
         f"import os, sys; sys.path.append({str(root)!r})\n"
-        "from bullswarm_core.workers import keeper, keeper_loop, keeper_tree\n"
+        "from bullswarm_core.workers import keeper, keeper_loop, keeper_scope, keeper_tree\n"
+        "keeper_scope.Group.make = lambda: None\n"
         "real = keeper_tree._kill_child\n"
         f"keeper_tree._kill_child = lambda pid: os.path.exists({str(marker)!r}) and real(pid)\n"
         "keeper_tree._send = lambda how, pid, number: None\n"
