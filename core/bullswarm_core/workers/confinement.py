@@ -77,12 +77,15 @@ def library_folder() -> str | None:
     return None if found is None or found.origin is None else str(Path(found.origin).parent.parent)
 
 
-def prepare(writable: Iterable[str], *, library: str | None = None) -> Prepared:
+def prepare(
+    writable: Iterable[str], *, library: str | None = None, guard: Callable[[], None] | None = None
+) -> Prepared:
     """Make a confinement ready; raises OSError when a folder can't be made or the kernel refuses a rule.
 
     ``writable`` are absolute paths of folders (with all below them) or of single files. One that does not exist is made
     as a folder if it is written with a slash at its end, and left out otherwise. ``library`` is the folder from which a
-    process without site-packages, as the keeper is, imports landlockpy.
+    process without site-packages, as the keeper is, imports landlockpy. ``guard`` runs in the child, after its private mounts
+    and before the rules (Linux).
     """
     # At the end of the path, so that nothing there can stand in for a module of the standard library.
     if library is not None and library not in sys.path:
@@ -94,7 +97,7 @@ def prepare(writable: Iterable[str], *, library: str | None = None) -> Prepared:
     if sys.platform == "darwin":
         profile = seatbelt_profile((*paths, *DEVICES))
         return Prepared(kind="bullswarm", prefix=(SANDBOX_EXEC, "-p", profile), left_out=left_out)
-    return _landlock((*paths, *DEVICES), left_out)
+    return _landlock((*paths, *DEVICES), left_out, guard)
 
 
 def existing(writable: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -125,7 +128,7 @@ def _quoted(path: str) -> str:
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _landlock(paths: tuple[str, ...], left_out: tuple[str, ...]) -> Prepared:
+def _landlock(paths: tuple[str, ...], left_out: tuple[str, ...], guard: Callable[[], None] | None) -> Prepared:
     import landlockpy
 
     from bullswarm_core.workers import private_mounts
@@ -155,6 +158,8 @@ def _landlock(paths: tuple[str, ...], left_out: tuple[str, ...]) -> Prepared:
             ruleset.allow_path(private_mounts.TERMINALS, on_device)
             if private_mounts.SHARED_MEMORY in paths:
                 ruleset.allow_path(private_mounts.SHARED_MEMORY, on_folder)
+        if guard is not None:
+            guard()
         private_mounts.drop_powers()
         ruleset.restrict()
 

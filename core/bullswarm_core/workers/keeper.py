@@ -26,7 +26,7 @@ from datetime import UTC, datetime  # noqa: E402
 
 from bullswarm_core.values import replace  # noqa: E402
 from bullswarm_core.wire import stamp  # noqa: E402
-from bullswarm_core.workers import confinement, identity, keeper_scope, keeper_tree  # noqa: E402
+from bullswarm_core.workers import confinement, identity, keeper_guard, keeper_scope, keeper_tree  # noqa: E402
 from bullswarm_core.workers.facts import ExitFacts  # noqa: E402
 from bullswarm_core.workers.keeper_capture import BoundedCapture  # noqa: E402
 from bullswarm_core.workers.keeper_exit import STDERR_TAIL_BYTES, ExitFile, ExitRecord  # noqa: E402
@@ -87,6 +87,7 @@ class Keeper:
         self._started_at = datetime.now(UTC)
         self._supervision: Supervision | None = None
         self._group: keeper_scope.Group | None = None
+        self._guard: keeper_guard.Guard | None = None
         self._at_once: Callable[[], None] | None = None
 
     def run(self, ready: int | None) -> int:
@@ -154,10 +155,12 @@ class Keeper:
         quarter = max(1, limits.stderr_bytes // 4)
         stderr = BoundedCapture(spec.stderr_file, head_bytes=2 * quarter, segment_bytes=quarter, segments=2)
         try:
-            self._supervision = Supervision(spec, started, interrupts, stdout, stderr, at_once=self._at_once)
+            self._supervision = Supervision(
+                spec, started, interrupts, stdout, stderr, at_once=self._at_once, guard=self._guard
+            )
             ended = self._supervision.run()
         except BaseException:
-            tree = keeper_tree.Tree(started.pid, at_once=self._at_once)
+            tree = keeper_tree.Tree(started.pid, at_once=self._at_once, guard=self._guard)
             tree.kill_at_once()
             tree.signal(signal.SIGKILL)
             if sys.platform == "linux":
@@ -171,7 +174,10 @@ class Keeper:
         spec = self._spec
         confined = confinement.Prepared(kind="none")
         if spec.writable is not None:
-            confined = confinement.prepare(spec.writable, library=spec.library)
+            guard = keeper_guard.Guard() if sys.platform == "linux" else None
+            start_guard = None if guard is None else guard.start
+            confined = confinement.prepare(spec.writable, library=spec.library, guard=start_guard)
+            self._guard = guard
             for path in confined.left_out:
                 sys.stderr.write(f"keeper: not writable, since it does not exist: {path}\n")
         self._group = keeper_scope.Group.make()
@@ -183,6 +189,8 @@ class Keeper:
             join=None if self._group is None else self._group.join,
             confine=confined.restrict,
         )
+        if self._guard is not None:
+            self._guard.started()
         return started, confined
 
     def _ended(

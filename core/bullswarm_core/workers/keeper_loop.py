@@ -16,6 +16,7 @@ from bullswarm_core.workers import keeper_tree
 from bullswarm_core.workers.facts import EndReason
 from bullswarm_core.workers.keeper_capture import BoundedCapture
 from bullswarm_core.workers.keeper_clocks import AwakeClock, Progress, due
+from bullswarm_core.workers.keeper_guard import Guard
 from bullswarm_core.workers.keeper_spec import KeeperSpec
 from bullswarm_core.workers.keeper_start import Started
 from bullswarm_core.workers.keeper_terminal import TerminalWatch, matches_from_json
@@ -112,12 +113,13 @@ class Supervision:
         stderr: BoundedCapture,
         *,
         at_once: Callable[[], None] | None = None,
+        guard: Guard | None = None,
     ) -> None:
         self._spec = spec
         self._clocks = spec.clocks
         self._worker = started.pid
         self._interrupts = interrupts
-        self._tree = Tree(started.pid, at_once=at_once)
+        self._tree = Tree(started.pid, at_once=at_once, guard=guard)
         self._captures = {started.stdout: stdout, started.stderr: stderr}
         self._stdout = started.stdout
         self._terminal = TerminalWatch(matches_from_json(spec.terminal))

@@ -1,8 +1,8 @@
 """Runs one command and outlives it until nothing is left of what it started (Linux).
 
-``python -I -S keeper_overseer.py PARENT COMMAND…``, with the command's environment, folder and pipes as its own. As a subreaper it
-takes in what leaves the command's session and clears its environment, and it ends when the system says that no child is
-left. On TERM, and when the process PARENT ends that started it, it ends all at once.
+``python -I -S keeper_overseer.py PARENT COMMAND…``, with the command's environment, folder and pipes as its own. As a
+subreaper it takes in what leaves the command's session and clears its environment, and it ends when the system says that no
+child is left. On TERM, and when the process PARENT ends that started it, it ends all at once.
 
 It ends as the command did: with its exit code, or by its signal; 127 for a command that can't be started.
 """

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 _OWN_GROUP = "/proc/self/cgroup"
 _MOUNTS = "/proc/self/mountinfo"
+_NAME = "bullswarm-"
 
 
 class Group:
@@ -24,7 +25,9 @@ class Group:
     def make(cls) -> Group | None:
         """Make a group named after this process; None where there is none to be had (or none that can be killed)."""
         try:
-            folder = os.path.join(_own_folder(), f"bullswarm-{os.getpid()}")
+            above = _own_folder()
+            _remove_old(above)
+            folder = os.path.join(above, f"{_NAME}{os.getpid()}")
             os.mkdir(folder, 0o755)
         except (OSError, LookupError):
             return None
@@ -56,6 +59,15 @@ class Group:
             os.write(fd, text.encode())
         finally:
             os.close(fd)
+
+
+def _remove_old(folder: str) -> None:
+    """Remove the empty groups of keepers that were killed."""
+    for name in os.listdir(folder):
+        pid = name.removeprefix(_NAME)
+        if pid != name and pid.isdigit() and (int(pid) == os.getpid() or not os.path.exists(f"/proc/{pid}")):
+            with suppress(OSError):
+                os.rmdir(os.path.join(folder, name))
 
 
 def _own_folder() -> str:

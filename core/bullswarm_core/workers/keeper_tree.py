@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from bullswarm_core.workers import identity
+from bullswarm_core.workers.keeper_guard import Guard
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -107,8 +108,9 @@ def below(roots: Iterable[int], parent_of: Mapping[int, int]) -> set[int]:
 class Tree:
     """The processes of one attempt, as its keeper sees them."""
 
-    def __init__(self, worker: int, *, at_once: Callable[[], None] | None = None) -> None:
+    def __init__(self, worker: int, *, at_once: Callable[[], None] | None = None, guard: Guard | None = None) -> None:
         self._worker = worker
+        self._guard = guard if guard is not None and guard.pid is not None else None
         self._at_once = at_once
         self._seen: dict[int, str] = {}
         self.status: int | None = None
@@ -145,20 +147,27 @@ class Tree:
 
     def is_empty(self) -> bool:
         """Say whether nothing of the attempt is left: proven on Linux, elsewhere as far as can be seen."""
-        return self.childless if sys.platform == "linux" else self.reaped and not self.members()
+        if sys.platform != "linux":
+            return self.reaped and not self.members()
+        if self._guard is not None and self.reaped and not self.childless and _children() == [self._guard.pid]:
+            # Nobody is seen but the guard: with its end comes the proof.
+            self._guard.act()
+        return self.childless
 
     def kill_at_once(self) -> set[int]:
         """KILL all of the attempt with one call, where its keeper has one, and return whom the system says was killed.
 
         Nobody forks in the midst of it, so all are hit but those that left the control group; `kill_children` finds these.
         """
-        if self._at_once is None:
+        if self._at_once is None and self._guard is None:
             return set()
         begun = time.monotonic()
-        self._at_once()
-        while not self.childless and time.monotonic() - begun < AT_ONCE_SEC:
-            if self.reap():
+        if self._guard is not None:
+            self._guard.act()
+        while not self.childless and not _over(begun, AT_ONCE_SEC):
+            if self._at_once is not None:
                 self._at_once()
+            if self.reap() and not self.childless:
                 time.sleep(AT_ONCE_TICK_SEC)
         return self.killed
 
@@ -197,7 +206,7 @@ class Tree:
         """Return the pids of all living processes of the attempt."""
         parent_of = parents()
         if sys.platform == "linux":
-            return below((os.getpid(),), parent_of)
+            return below((os.getpid(),), parent_of) - {None if self._guard is None else self._guard.pid}
         roots = {pid for pid, started in self._seen.items() if _started(pid) == started} | {self._worker}
         found = below(roots, parent_of) | (roots & parent_of.keys())
         if self.reaped:
