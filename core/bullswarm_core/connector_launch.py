@@ -111,6 +111,7 @@ class Launch:
     ``state_folders`` are the CLI's own files and folders (with a slash at the end), which it must be able to write when
     bullswarm confines it; ``terminal`` says by which line of its stream the keeper knows the CLI's last word.
     ``volatile`` are patterns of what the CLI keeps writing in there; all else in them is compared before and after a worker.
+    ``written_once`` are patterns of what comes and goes with each session and stays as it is in between.
     ``guarded`` are the person's own settings, also those within a volatile file, with which no worker has any business.
     ``first_start`` is a file that the CLI's first start makes; until it is there, starts of it don't overlap. ``dot_env``
     are the variables that the CLI would take out of a ``.env`` in the folder of work, and that a project must not decide;
@@ -133,6 +134,7 @@ class Launch:
     first_start: str | None = None
     guarded: tuple[str, ...] = ()
     volatile: tuple[str, ...] = ()
+    written_once: tuple[str, ...] = ()
     dot_env: tuple[str, ...] = ()
     dot_env_pattern: str = ""
     structured_output: StructuredOutput | None = None
@@ -256,6 +258,7 @@ def launch_from_json(data: Mapping[str, Any]) -> Launch:
         first_start=data.get("firstStart"),
         guarded=tuple(data.get("guarded", ())),
         volatile=tuple(data.get("volatile", ())),
+        written_once=tuple(data.get("writtenOnce", ())),
         dot_env=tuple(data.get("dotEnv", ())),
         dot_env_pattern=data.get("dotEnvPattern", ""),
         structured_output=_structured_output(data.get("structuredOutput")),

@@ -169,6 +169,7 @@ class LaunchPart(_Part):
     first_start: str | None = None
     guarded: tuple[str, ...] = ()
     volatile: tuple[str, ...] = ()
+    written_once: tuple[str, ...] = ()
     dot_env: tuple[Variable, ...] = ()
     dot_env_pattern: Pattern = ""
     structured_output: StructuredOutputPart | None = None

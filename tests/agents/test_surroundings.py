@@ -294,7 +294,7 @@ def test_a_read_only_home_does_nothing_and_says_so(make_machine: MachineMaker) -
 
 def test_a_disk_that_is_full_before_the_start(make_machine: MachineMaker) -> None:
     machine = make_machine(CODEX, [say(ANSWER)])
-    done = in_namespace(machine, 'mount -t tmpfs -o size=64k none "$home"', *RUN_CODEX)
+    done = in_namespace(machine, 'mount -t tmpfs -o mode=700,size=64k none "$home"', *RUN_CODEX)
     assert (done.returncode, done.stdout) == (1, ""), done
     assert "full" in done.stderr
     assert machine.model.prompts() == []
@@ -302,7 +302,7 @@ def test_a_disk_that_is_full_before_the_start(make_machine: MachineMaker) -> Non
 
 def test_a_disk_that_leaves_no_room_for_the_journal(make_machine: MachineMaker) -> None:
     machine = make_machine(CODEX, [say(ANSWER)])
-    done = in_namespace(machine, 'mount -t tmpfs -o size=140k none "$home"', *RUN_CODEX)
+    done = in_namespace(machine, 'mount -t tmpfs -o mode=700,size=140k none "$home"', *RUN_CODEX)
     assert (done.returncode, done.stdout) == (1, ""), done
     assert "full" in done.stderr, done
     assert machine.model.prompts() == []
@@ -317,7 +317,7 @@ def test_a_disk_that_fills_up_is_not_blamed_on_the_worker(make_machine: MachineM
     machine = make_machine(CODEX, [say("A long line of the answer.\n" * 60_000)])
     # The small disk is a new one, and the person's word on billing has to stand on it.
     kept = '"$home/../kept.json"'
-    prepare = f'cp "$home/state.json" {kept}; mount -t tmpfs -o size={size} none "$home"; cp {kept} "$home/state.json"'
+    prepare = f'cp "$home/state.json" {kept}; mount -t tmpfs -o mode=700,size={size} none "$home"; cp {kept} "$home/state.json"'
     done = in_namespace(machine, prepare, *RUN_CODEX)
     verdict = json.loads(done.stdout)
     assert (done.returncode, verdict["ok"], verdict["failureKind"]) == (1, False, "runtime"), verdict

@@ -191,6 +191,7 @@ def plan_launch(
             words.paths(launch.state_folders),
             words.paths(launch.volatile),
             words.path(launch.first_start) if launch.first_start else None,
+            words.paths(launch.written_once),
         ),
         added=tuple(sorted(added)),
         removed=removed,

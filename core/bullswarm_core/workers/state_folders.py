@@ -41,12 +41,15 @@ class StateFolders:
 
     ``volatile`` are absolute patterns of what the CLI keeps writing: ``*`` is any run of characters within a name, ``**`` any
     number of folders. A pattern that fits a folder covers all in it. ``first_start`` is a file that the first
-    start of the CLI makes; None where a state folder with nothing in it says the same.
+    start of the CLI makes; None where a state folder with nothing in it says the same. ``written_once`` are patterns of files
+    and folders that come and go with each session: a new one and one that is gone are no findings, but the other
+    sessions run what lies in theirs, so nothing in one that was there before may change.
     """
 
     folders: tuple[str, ...] = ()
     volatile: tuple[str, ...] = ()
     first_start: str | None = None
+    written_once: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ def listing(state: StateFolders, *, home: str) -> dict[str, Any]:
     return {
         "folders": list(state.folders),
         "volatile": list(state.volatile),
+        "writtenOnce": list(state.written_once),
         "unused": _unused(state),
         "mark": state.first_start if state.first_start is not None and Path(state.first_start).exists() else None,
         "home": home,
@@ -84,14 +88,17 @@ def listing(state: StateFolders, *, home: str) -> dict[str, Any]:
 
 def findings(before: Mapping[str, Any]) -> Findings:
     """Compare the state folders with a listing that was made earlier."""
-    state = StateFolders(tuple(before["folders"]), tuple(before["volatile"]))
+    written_once = tuple(before.get("writtenOnce", ()))
+    state = StateFolders(tuple(before["folders"]), tuple(before["volatile"]), written_once=written_once)
     then: Mapping[str, Any] = before["entries"]
     now: Mapping[str, Any] = listing(state, home=before["home"])["entries"]
     unused = tuple(_as_folder(folder) for folder in before["unused"])
+    unit = _unit(written_once)
+    lasting = {unit(path) for path in then} & {unit(path) for path in now}
     changed, rewritten, first = [], [], []
     for path in sorted({*then, *now}):
         old, new = then.get(path), now.get(path)
-        if old == new:
+        if old == new or (unit(path) is not None and unit(path) not in lasting):
             continue
         if f"{path}/".startswith(unused):
             first.append(path)
@@ -215,6 +222,15 @@ def _is_empty(folder: str) -> bool:
         return False
     except OSError:
         return True
+
+
+def _unit(patterns: Iterable[str]) -> Callable[[str], str | None]:
+    """Return what gives the part of a path that fits one of the patterns: the path or a folder around it; None without one."""
+    words = [_regex(pattern.rstrip("/")) for pattern in patterns]
+    if not words:
+        return lambda _path: None
+    fits = re.compile(f"({'|'.join(words)})(?:/.*)?", re.S)
+    return lambda path: found[1] if (found := fits.fullmatch(path)) is not None else None
 
 
 def _matcher(patterns: Iterable[str]) -> _Matcher:

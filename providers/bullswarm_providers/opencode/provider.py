@@ -38,6 +38,8 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
         content["instructions"] = [*(named if isinstance(named, list) else []), context.instructions_file]
     content["autoupdate"] = False
     content["share"] = "disabled"
+    # A snapshot is a git repository whose settings and hooks run in the person's sessions, and no worker's work is undone by one.
+    content["snapshot"] = False
     environment = {CONTENT_VARIABLE: json.dumps(content, separators=(",", ":"))}
     if context.isolated:
         environment[ISOLATED_VARIABLE] = "1"

@@ -222,3 +222,29 @@ def test_a_script_that_the_settings_call_counts_wherever_it_lies(folder: Path, c
 def test_settings_that_name_strange_paths_are_read_all_the_same(folder: Path) -> None:
     (folder / "settings.json").write_text('{"a": "/", "b": "~/../../etc/passwd", "c": "/\\u0000", "d": "//x"}')
     assert findings(before(folder)) == Findings()
+
+
+@pytest.fixture
+def snapshots(folder: Path) -> tuple[Path, dict[str, object]]:
+    """A folder in which each session keeps what it runs, with that of one session, and a listing of then."""
+    one = folder / "snapshots" / "one"
+    one.mkdir(parents=True)
+    (one / "tool").write_text("echo good")
+    state = StateFolders((f"{folder}/",), written_once=(f"{folder}/snapshots/*",))
+    return one, json.loads(json.dumps(listing(state, home=str(folder.parent))))
+
+
+def test_what_comes_and_goes_with_a_session_is_nothing(snapshots: tuple[Path, dict[str, object]]) -> None:
+    one, then = snapshots
+    (one.parent / "two").mkdir()
+    (one.parent / "two" / "tool").write_text("echo good")
+    assert findings(then) == Findings()
+    remove_tree(one)
+    assert findings(then) == Findings()
+
+
+@pytest.mark.parametrize("name", ["tool", "ls"])
+def test_a_change_in_what_another_session_runs_is_named(snapshots: tuple[Path, dict[str, object]], name: str) -> None:
+    one, then = snapshots
+    (one / name).write_text("echo evil")
+    assert findings(then).changed == (str(one / name),)
