@@ -57,6 +57,7 @@ COPILOT = replace(
     model="stub-model",
     prepare=_prepare_copilot,
     write_file=lambda path, text: call_tool("create", path=path, file_text=text),
+    run_shell=lambda command: call_tool("bash", command=command, description="Run a command"),
 )
 QWEN = replace(
     OPENCODE,
@@ -66,6 +67,7 @@ QWEN = replace(
     model="stub-model",
     prepare=_prepare_qwen,
     write_file=lambda path, text: call_tool("write_file", file_path=path, content=text),
+    run_shell=lambda command: call_tool("run_shell_command", command=command, is_background=False),
 )
 GLM = replace(CLAUDE, name="glm", prepare=_prepare_glm)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.server.mcp.calling import calling
-from tests.server.site import SAY, Site
+from tests.server.site import CONNECTOR, SAY, Site
 
 import bullswarm_core
 from bullswarm_core.errors import UsageError
@@ -76,10 +77,11 @@ def environment_in(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def started_by(site: Site, python: Path | str, *options: str, lane: str, **environ: str) -> tuple[int, str, str]:
+def started_by(site: Site, python: Path | str, *options: str, lane: str, cwd: Path | None = None, **environ: str) -> tuple[int, str, str]:
     words = ["run", "--lane", lane, "--add-dir", str(site.project), *options, "Explain the parser."]
     done = subprocess.run(
         [str(python), "-P", "-m", "bullswarm_server.cli.main", *words],
+        cwd=cwd,
         env={**site.environ, **environ},
         capture_output=True,
         text=True,
@@ -109,6 +111,34 @@ def test_a_worker_that_could_write_the_packages_of_bullswarm_is_refused(site: Si
     paths = f"{source.parent}:{site.environ['PYTHONPATH']}"
     code, _out, err = started_by(site, sys.executable, lane="build", PYTHONPATH=paths)
     assert code == 2 and f"own program in {source}" in err, err
+
+
+@pytest.mark.parametrize("entry", ["src", "", "."])
+def test_a_worker_that_could_write_where_the_python_of_bullswarm_looks_first_is_refused(site: Site, entry: str) -> None:
+    site.worker("ada", SAY)
+    source = site.project / "src"
+    source.mkdir()
+    named = str(source) if entry == "src" else entry
+    for lane, refused in (("build", True), ("analyze", False)):
+        code, _out, err = started_by(
+            site, sys.executable, lane=lane, PYTHONPATH=f"{site.environ['PYTHONPATH']}:{named}", cwd=site.project
+        )
+        assert (code, "own program" in err and "PYTHONPATH" in err) == ((2, True) if refused else (0, False)), err
+
+
+@pytest.mark.parametrize("lane", ["build", "analyze"])
+def test_a_pool_whose_workers_may_write_where_bullswarm_is_installed_takes_no_task(site: Site, lane: str) -> None:
+    """A virtual environment in the folder of an account, which each worker of the CLI writes."""
+    state = site.root / ".ada"
+    site.worker("ada", SAY, launch={**CONNECTOR["launch"], "stateFolders": [f"{state}/"]})
+    site.worker("bob", SAY)
+    python = environment_in(state / "venv")
+    _code, out, _err = started_by(site, python, "--json", "--pool", "ada", lane=lane)
+    why = json.loads(out)["why"]
+    assert "own program" in why and str(state / "venv") in why and "ada" in why, why
+    _code, out, err = started_by(site, python, "--json", lane=lane)
+    assert json.loads(out)["pick"]["pool"] == "bob", err
+    assert site.run("--pool", "ada").code == 0
 
 
 def test_a_pool_whose_cli_the_worker_could_write_takes_no_such_task(site: Site) -> None:

@@ -10,7 +10,7 @@ from bullswarm_core.pools import Pool
 from bullswarm_core.runs.task import Task
 from bullswarm_core.values import replace
 from bullswarm_core.workers.project import ProjectGrant, refuse_obedient
-from bullswarm_core.workers.trusted_programs import command_places, place_in_reach
+from bullswarm_core.workers.trusted_programs import command_places, place_in_reach, program_places
 
 
 def mark_unstartable(
@@ -32,7 +32,11 @@ def mark_unstartable(
         profile = by_id.get(pool.id)
         if profile is None or profile.binary is None or pool.unavailable is not None:
             return pool
-        why = _obeys(profile, task, grant) or _is_writable(profile.binary, task, writable, environ)
+        why = (
+            _obeys(profile, task, grant)
+            or _is_writable(profile.binary, task, writable, environ)
+            or _holds_our_program(profile, environ)
+        )
         return replace(pool, unavailable=why) if why else pool
 
     return tuple(marked(pool) for pool in pools)
@@ -54,3 +58,17 @@ def _is_writable(binary: str, task: Task, writable: str, environ: Mapping[str, s
     if place is None:
         return None
     return f"a {task.lane} worker in {writable} could change its CLI, {place}: install it elsewhere"
+
+
+def _holds_our_program(profile: PoolProfile, environ: Mapping[str, str]) -> str | None:
+    """Say where bullswarm lies in a folder that every worker of this CLI may write, also one that only reads the project."""
+    from bullswarm_core.workers.launch import state_paths
+
+    for folder in state_paths(profile, environ):
+        place = place_in_reach(program_places(), folder)
+        if place is not None:
+            return (
+                f"a {profile.id} worker, which may write {folder}, could change bullswarm's own program in {place}:"
+                " install bullswarm elsewhere"
+            )
+    return None

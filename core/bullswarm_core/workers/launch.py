@@ -255,6 +255,12 @@ def shown_command(plan: LaunchPlan) -> str:
     return " ".join(words)
 
 
+def state_paths(profile: PoolProfile, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the absolute paths of the CLI's own folders and files, which its workers may write."""
+    texts = (text.replace("{configFolder}", profile.config_dir or "") for text in profile.connector.launch.state_folders)
+    return tuple(path for text in texts if (path := expand_path(text, environ)) is not None)
+
+
 class _Words:
     """Fills the placeholders that a connector may use; every other brace is left as it is (an argument may be JSON)."""
 

@@ -23,7 +23,10 @@ _FIRST_LINE = 256
 
 @cache
 def program_places() -> tuple[str, ...]:
-    """Return the real paths of bullswarm's packages, of its Python, and of the folders from which that imports."""
+    """Return the real paths of bullswarm's packages, of its Python, and of the folders from which that imports.
+
+    What PYTHONPATH names is among them: Python looks there first, also for a module that bullswarm has never loaded.
+    """
     import sysconfig
     from importlib.util import find_spec
 
@@ -35,6 +38,9 @@ def program_places() -> tuple[str, ...]:
     for name in _PACKAGES:
         spec = find_spec(name)
         found += (spec.submodule_search_locations or ()) if spec is not None else ()
+    named = os.environ.get("PYTHONPATH", "")
+    # Python takes an empty entry for the folder in which it is started.
+    found += named.split(os.pathsep) if named else ()
     return tuple(dict.fromkeys(os.path.realpath(place) for place in found))
 
 

@@ -75,6 +75,7 @@ def refuse_home_in_reach(home: Home, task: Task, *, isolated: bool = False) -> N
         raise UsageError(
             f"a {task.lane} worker in {folder} could change bullswarm's own program in {place}",
             hint="install bullswarm elsewhere, and not editable (uv tool install or pipx install),"
+            " take the folder out of PYTHONPATH if it is in there,"
             " or have the work done in a worktree: bullswarm workflow goal --isolation worktree",
         )
 
