@@ -16,6 +16,9 @@ __all__ = ["gemini"]
 pytestmark = pytest.mark.real_cli
 
 ANSWER = "The parser splits the line at each comma and unquotes every field that starts with a quote."
+# The kinds of notes that a start may give on a machine where nothing else happens.
+FIRST_NOTES: list[list[str]] = [[], ["first-start-files"]]
+LATER_NOTES: list[list[str]] = [[]]
 
 
 def used_machine(make_machine: MachineMaker, setup: Setup) -> Machine:
@@ -45,11 +48,11 @@ def assert_found(outcome: Outcome, file: Path, content: str) -> None:
 
 def test_a_first_and_a_second_start_change_nothing_of_the_persons(make_machine: MachineMaker, setup: Setup) -> None:
     machine = make_machine(setup, [])
-    for notes in ([], ["first-start-files"]), ([],):
+    for allowed in (FIRST_NOTES, LATER_NOTES):
         machine.turns[:] = [say(ANSWER)]
         outcome = machine.run()
         assert (outcome.code, outcome.kind) == (0, None), outcome
-        assert [note["kind"] for note in outcome.verdict["notes"]] in notes, outcome.verdict["notes"]
+        assert [note["kind"] for note in outcome.verdict["notes"]] in allowed, outcome.verdict["notes"]
 
 
 def test_a_build_in_a_used_folder_is_no_finding(make_machine: MachineMaker, setup: Setup) -> None:
@@ -115,7 +118,9 @@ def test_settings_that_are_changed_and_put_back_within_a_run_are_told(make_machi
     machine = used_machine(make_machine, CLAUDE)
     settings = machine.home / ".claude" / "settings.json"
     settings.write_text('{"theme": "dark"}', encoding="utf-8")
-    outcome = run_script(machine, f"cp {settings} kept\necho '{{\"hooks\": {{}}}}' > {settings}\nsleep 1\nmv kept {settings}\n")
+    outcome = run_script(
+        machine, f"cp {settings} kept\necho '{{\"hooks\": {{}}}}' > {settings}\nsleep 1\nmv kept {settings}\n"
+    )
     assert (outcome.code, outcome.kind) == (0, None), outcome
     (note,) = outcome.verdict["notes"]
     assert note["kind"] == "settings-rewritten" and str(settings) in note["text"], note
@@ -144,6 +149,10 @@ def test_what_a_worker_of_an_optional_provider_plants_is_found_out(
 ) -> None:
     machine = turned_on(make_machine(setup, [say(ANSWER)]))
     assert machine.run().code == 0
+    if setup is COPILOT:
+        # It runs no shell command that nobody approves unless all are allowed.
+        chosen = machine.bullswarm("strategy", "set-provider", "copilot", "--sandbox", "full", "--yes")
+        assert chosen.returncode == 0, chosen.stderr
     file = machine.home / planted
     assert_found(run_script(machine, plant(file, content)), file, content)
 
@@ -162,11 +171,9 @@ def test_what_a_gemini_worker_plants_is_found_out(gemini: GeminiMaker) -> None:
 
 
 @pytest.mark.parametrize("setup", [COPILOT, QWEN, GLM], ids=lambda setup: setup.name)
-def test_starts_of_an_optional_provider_change_nothing_of_the_persons(
-    make_machine: MachineMaker, setup: Setup
-) -> None:
+def test_starts_of_an_optional_provider_change_nothing_of_the_persons(make_machine: MachineMaker, setup: Setup) -> None:
     machine = turned_on(make_machine(setup, [say(ANSWER)]))
-    for notes in ([], ["first-start-files"]), ([],), ([],):
+    for allowed in (FIRST_NOTES, LATER_NOTES, LATER_NOTES):
         outcome = machine.run()
         assert (outcome.code, outcome.kind) == (0, None), outcome.verdict["why"]
-        assert [note["kind"] for note in outcome.verdict["notes"]] in notes, outcome.verdict["notes"]
+        assert [note["kind"] for note in outcome.verdict["notes"]] in allowed, outcome.verdict["notes"]

@@ -1,4 +1,4 @@
-"""Every file that a CLI reads or runs in its own folders at a start is compared before and after a worker, or known to be harmless.
+"""What a CLI reads or runs in its own folders at a start is compared before and after a worker, or known to be harmless.
 
 A new version of a CLI may begin to read something new. Where that lies in a place that the connector calls volatile, a worker
 could instruct the person's sessions unseen. So each volatile place that is read stands in a table here, with the reason
@@ -33,7 +33,7 @@ HARMLESS = {
         rf"\.claude/projects/[^/]+/{UUID}\.jsonl": "what was said in a session, which is read where that one is continued",
         r"\.claude/sessions/\d+\.json": "which sessions run",
         r"\.claude/plugins/store/[^/]+\.json": "what a built-in plug-in keeps: data",
-        r"\.claude/(history\.jsonl|stats-cache\.json|policy-limits\.json|\.credentials\.json)": "typed lines, counts, the token",
+        r"\.claude/(history\.jsonl|stats-cache\.json|policy-limits\.json|\.credentials\.json)": "lines, counts, the token",
     },
     "codex": {
         r"\.codex/[^/]+\.sqlite(-shm|-wal)?": "databases of threads, logs and goals; what can be told from them is data",
@@ -93,7 +93,12 @@ FOLDERS = {
 }  # fmt: skip
 # Each must be among what a start reads, or nothing was traced.
 SURELY_READ = {
-    "claude-code": (".claude/settings.json", ".claude/CLAUDE.md", ".claude/skills/tidy/SKILL.md", ".claude/hooks/tidy.sh"),
+    "claude-code": (
+        ".claude/settings.json",
+        ".claude/CLAUDE.md",
+        ".claude/skills/tidy/SKILL.md",
+        ".claude/hooks/tidy.sh",
+    ),
     "codex": (".codex/config.toml", ".codex/AGENTS.md", ".codex/skills/tidy/SKILL.md"),
     "opencode": (".config/opencode/opencode.json", ".config/opencode/plugin/tidy.js", ".config/opencode/tool/tidy.js"),
     "grok": (".grok/config.toml", ".grok/AGENTS.md", ".grok/skills/tidy/SKILL.md"),
@@ -128,7 +133,9 @@ def furnish(machine: Machine) -> None:
         write(folder / "projects" / slug / "memory" / "MEMORY.md", "- likes amaranth\n")
     if machine.setup is OPENCODE:
         write(folder / "plugin" / "tidy.js", "export const Tidy = async () => ({})\n")
-        write(folder / "tool" / "tidy.js", "export default {description: 'x', args: {}, async execute() {return 'x'}}\n")
+        write(
+            folder / "tool" / "tidy.js", "export default {description: 'x', args: {}, async execute() {return 'x'}}\n"
+        )
 
 
 def started_as_the_person_does(machine: Machine) -> Machine:
@@ -148,7 +155,7 @@ def state_of(machine: Machine) -> StateFolders:
 
 def assert_compared(machine: Machine, record: Path) -> None:
     state, home = state_of(machine), f"{machine.home}/"
-    read = read_or_run(record, tuple(f"{folder.rstrip('/')}/" for folder in state.folders) + (f"{home}.claude.json",))
+    read = read_or_run(record, (*(f"{folder.rstrip('/')}/" for folder in state.folders), f"{home}.claude.json"))
     missing = [name for name in SURELY_READ[machine.setup.name] if home + name not in read]
     assert not missing, (missing, sorted(read))
     is_volatile = _matcher(state.volatile)

@@ -77,7 +77,9 @@ def environment_in(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def started_by(site: Site, python: Path | str, *options: str, lane: str, cwd: Path | None = None, **environ: str) -> tuple[int, str, str]:
+def started_by(
+    site: Site, python: Path | str, *options: str, lane: str, cwd: Path | None = None, **environ: str
+) -> tuple[int, str, str]:
     words = ["run", "--lane", lane, "--add-dir", str(site.project), *options, "Explain the parser."]
     done = subprocess.run(
         [str(python), "-P", "-m", "bullswarm_server.cli.main", *words],

@@ -257,7 +257,9 @@ def shown_command(plan: LaunchPlan) -> str:
 
 def state_paths(profile: PoolProfile, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the absolute paths of the CLI's own folders and files, which its workers may write."""
-    texts = (text.replace("{configFolder}", profile.config_dir or "") for text in profile.connector.launch.state_folders)
+    texts = (
+        text.replace("{configFolder}", profile.config_dir or "") for text in profile.connector.launch.state_folders
+    )
     return tuple(path for text in texts if (path := expand_path(text, environ)) is not None)
 
 

@@ -38,7 +38,7 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
         content["instructions"] = [*(named if isinstance(named, list) else []), context.instructions_file]
     content["autoupdate"] = False
     content["share"] = "disabled"
-    # A snapshot is a git repository whose settings and hooks run in the person's sessions, and no worker's work is undone by one.
+    # A snapshot is a git repository whose settings and hooks run in the person's sessions; a worker's edits are in git.
     content["snapshot"] = False
     environment = {CONTENT_VARIABLE: json.dumps(content, separators=(",", ":"))}
     if context.isolated:
