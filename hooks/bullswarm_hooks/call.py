@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from bullswarm_core.fast import hook_state
-from bullswarm_hooks.main import AGENTS
+from bullswarm_hooks import AGENTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

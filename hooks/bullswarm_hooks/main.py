@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from bullswarm_hooks import AGENTS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 
     from bullswarm_hooks.call import Call
 
-AGENTS = {"claude": "claude-code", "codex": "codex", "opencode": "opencode"}
 # An agent hands over a whole tool output; reading more would cost more than a line about it is worth.
 LARGEST_INPUT_BYTES = 4 << 20
 # The agents wait 5 s (templates); a hook that isn't done by then has met a dead disk, and nobody needs its answer.

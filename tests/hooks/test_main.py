@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.hooks.state import hook, hook_state_document, write_state
 
-from bullswarm_hooks import answers
+from bullswarm_hooks import AGENTS, answers
 from bullswarm_hooks.call import Call
-from bullswarm_hooks.main import AGENTS, LARGEST_INPUT_BYTES, answer
+from bullswarm_hooks.main import LARGEST_INPUT_BYTES, answer
 
 EVENTS = ("SessionStart", "PreToolUse", "PostToolUse", "PostToolUseFailure")
 # As Claude Code 2.1.332 and Codex 0.171.0 sent them.
