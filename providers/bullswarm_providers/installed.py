@@ -13,8 +13,9 @@ from typing import Any
 
 from bullswarm_core.errors import BullswarmError, ConnectorError
 from bullswarm_core.home import Home, read_json, write_json
-from bullswarm_providers.registry import GROUP, Loaded
+from bullswarm_providers.loaded import Loaded
 
+GROUP = "bullswarm.providers"
 # Two installations that share a home, and a server that was started in another folder, must not undo each other's answer.
 _KEPT = 8
 

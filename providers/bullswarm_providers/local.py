@@ -11,7 +11,7 @@ from typing import Any
 from bullswarm_core.connector import SCHEMA_VERSION, connector_from_json
 from bullswarm_core.errors import BullswarmError, ConnectorError
 from bullswarm_core.home import Home, read_json, write_json
-from bullswarm_providers.registry import Loaded
+from bullswarm_providers.loaded import Loaded
 
 # A change of the schema makes every earlier check worthless.
 _CACHE_VERSION = 1

@@ -10,17 +10,16 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from bullswarm_core.connector import Account, Connector, Meter, PoolProfile, SignInState, connector_from_json
+from bullswarm_core.connector import Account, Meter, PoolProfile, SignInState, connector_from_json
 from bullswarm_core.errors import ConnectorError, UnknownNameError
 from bullswarm_core.home import Home, read_json
 from bullswarm_core.labels import remember_pools
 from bullswarm_core.values import dataclass, replace
 from bullswarm_providers.finding import Binary, find_binary
+from bullswarm_providers.loaded import Loaded
 from bullswarm_providers.sign_in import config_dir_of, file_sign_in
 
-GROUP = "bullswarm.providers"
 NO_PACKAGED = "BULLSWARM_NO_PACKAGED_PROVIDERS"
 # In this order a name is taken: a shipped provider is never replaced by a folder of the same name.
 PACKAGED = ("claude_code", "codex", "grok", "command_code", "opencode", "echo")
@@ -38,14 +37,6 @@ class ProviderProblem:
     name: str
     where: str
     message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """One provider that was loaded; ``module`` is its provider.py, None when it has none."""
-
-    connector: Connector
-    module: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import pytest
 from bullswarm_core.errors import UnknownNameError
 from bullswarm_core.home import Home
 from bullswarm_providers import installed, registry
+from bullswarm_providers.loaded import Loaded
 
 CONNECTOR: dict[str, Any] = {
     "schemaVersion": "bullswarm.connector.v1",
@@ -305,7 +306,7 @@ def test_an_optional_provider_is_loaded_only_when_it_is_turned_on(
     loaded: list[str] = []
     real = registry._packaged
 
-    def noting(folder: Path, name: str) -> registry.Loaded:
+    def noting(folder: Path, name: str) -> Loaded:
         loaded.append(name)
         return real(folder, name)
 

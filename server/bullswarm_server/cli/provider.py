@@ -15,7 +15,8 @@ from bullswarm_core.home import file_lock, make_folder, read_json, write_json
 from bullswarm_core.labels import Labels
 from bullswarm_core.pools import LANES, Rung
 from bullswarm_core.workers.launch import plan_launch
-from bullswarm_providers.registry import OPTIONAL, Loaded, Registry, load, load_folder, load_optional
+from bullswarm_providers.loaded import Loaded
+from bullswarm_providers.registry import OPTIONAL, Registry, load, load_folder, load_optional
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.displays.text import one_line
