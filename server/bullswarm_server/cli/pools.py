@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bullswarm_core.errors import UsageError
-from bullswarm_core.routing.overview import PoolOverview
 from bullswarm_core.values import dataclass
 from bullswarm_server.cli.context import CommandContext
-from bullswarm_server.displays.pools import pool_lines
-from bullswarm_server.displays.text import Style, one_line
+from bullswarm_server.cli.pools_lines import shown_lines
+from bullswarm_server.displays.text import one_line
 from bullswarm_server.ops.pools import PoolsNow, look_at_pools
 
 if TYPE_CHECKING:
@@ -66,20 +64,6 @@ def look(options: Options, context: CommandContext) -> PoolsNow:
     # A screen that is drawn in place has no line for what is being read.
     tell = context.note if context.err.isatty() and options.watch is None else None
     return look_at_pools(context.ops, meters=options.meter, force=options.force, tell=tell)
-
-
-def shown_lines(rows: Sequence[PoolOverview], context: CommandContext, *, notes: bool = True) -> list[str]:
-    """Return a table with bars for a terminal, and for everything else one line a pool.
-
-    ``notes`` are the commands that would open a pool; whole, to be copied, they may be longer than a line.
-    """
-    if not context.out.isatty():
-        return pool_lines(rows, style=Style(colour=context.colour))
-    from bullswarm_server.displays.pools_terminal import permission_notes, pool_table
-    from bullswarm_server.displays.terminal import terminal_of
-
-    terminal = terminal_of(context.out, context.environ, colour=context.colour)
-    return [*pool_table(rows, terminal), *(map(terminal.spelled, permission_notes(rows)) if notes else ())]
 
 
 def _note_problems(seen: PoolsNow, context: CommandContext) -> None:

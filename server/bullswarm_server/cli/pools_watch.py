@@ -9,7 +9,7 @@ from bullswarm_core.errors import BullswarmError
 from bullswarm_core.routing.overview import PoolOverview
 from bullswarm_core.wire import whole_second
 from bullswarm_server.cli.context import CommandContext
-from bullswarm_server.cli.pools import shown_lines
+from bullswarm_server.cli.pools_lines import shown_lines
 from bullswarm_server.cli.screen import draw_frame, own_screen, wake_ups
 from bullswarm_server.displays.pools import pool_lines
 from bullswarm_server.displays.terminal import can_redraw, terminal_of
