@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bullswarm_server.mcp.results import Document, clipped, compact_json, fence, path_text
-
-if TYPE_CHECKING:
-    from bullswarm_server.mcp.verdicts import Room
+from bullswarm_server.mcp.results import Document, Room, clipped, compact_json, fence, path_text
 
 _SHOWN_PROBLEMS = 5
 _PROBLEM_LENGTH = 200

@@ -54,6 +54,17 @@ def fitted(build: Callable[[int], CallToolResult], budget: int) -> CallToolResul
         budget = budget * 3 // 4
 
 
+class Room:
+    """How much of each remark is shown: from ``share`` 1, where everything is at its usual length, down to 0."""
+
+    def __init__(self, share: float) -> None:
+        self._share = min(1.0, share)
+
+    def __call__(self, usual: int, least: int = 0) -> int:
+        """Return a length, or a count, between ``least`` and ``usual``."""
+        return least + int((usual - least) * self._share)
+
+
 def refusal(error: BullswarmError, **more: Any) -> CallToolResult:
     """Return an error result: nothing was done, the message says why and what to do."""
     text = clipped(str(error), _ERROR_LENGTH)

@@ -11,7 +11,7 @@ from mcp_types import CallToolResult
 
 from bullswarm_server.displays.verdict import verdict_lines
 from bullswarm_server.mcp.answers import TypedAnswer
-from bullswarm_server.mcp.results import Document, answer, clipped, fence, fitted, page, path_text, without_empty
+from bullswarm_server.mcp.results import Document, Room, answer, clipped, fence, fitted, page, path_text, without_empty
 from bullswarm_server.mcp.waiting import progress_line
 
 # Shown with a verdict; twice this (text and document) leaves room for everything else within 8 KB.
@@ -91,17 +91,6 @@ def running_answer(
         return answer(lines, {**without_empty(document), "ok": None})
 
     return fitted(build, 100)
-
-
-class Room:
-    """How much of each remark is shown: from ``share`` 1, where everything is at its usual length, down to 0."""
-
-    def __init__(self, share: float) -> None:
-        self._share = min(1.0, share)
-
-    def __call__(self, usual: int, least: int = 0) -> int:
-        """Return a length, or a count, between ``least`` and ``usual``."""
-        return least + int((usual - least) * self._share)
 
 
 class Output:
