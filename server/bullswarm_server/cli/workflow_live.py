@@ -11,7 +11,7 @@ from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.watch import Notice, standing
 from bullswarm_server.cli.screen import draw_frame, own_screen, wake_ups
-from bullswarm_server.cli.workflow_watch import Watch
+from bullswarm_server.cli.workflow_follow import Watch
 from bullswarm_server.displays.terminal import terminal_of
 from bullswarm_server.displays.text import Style
 from bullswarm_server.displays.workflow import result_lines
