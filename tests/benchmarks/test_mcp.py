@@ -90,10 +90,10 @@ def test_the_tools_are_listed_at_once_and_in_few_bytes(environment: dict[str, st
 
 def test_the_front_imports_nothing_slow(environment: dict[str, str]) -> None:
     listing = (
-        "import sys; import bullswarm_server.cli.main, bullswarm_server.cli.mcp, bullswarm_server.mcp.front\n"
+        "import sys; import bullswarm_server.cli.main, bullswarm_server.cli.mcp, bullswarm_server.mcp.stdio\n"
         "print('\\n'.join(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", listing], env=environment, capture_output=True, text=True, check=True)
     modules = set(done.stdout.split())
-    assert "bullswarm_server.mcp.front" in modules
+    assert {"bullswarm_server.mcp.front", "bullswarm_server.mcp.stdio"} <= modules
     assert not modules & SLOW_MODULES

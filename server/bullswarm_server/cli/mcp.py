@@ -28,8 +28,8 @@ def serve(arguments: list[str], *, out: TextIO, err: TextIO) -> int:
     if arguments:
         err.write(f'bullswarm: mcp takes no arguments, and "{arguments[0]}" was given\n')
         return 2
-    from bullswarm_server.mcp import front
+    from bullswarm_server.mcp import stdio
 
     if err.isatty():
         err.write("waiting for JSON-RPC on standard input (an agent starts this; Ctrl-C ends it)\n")
-    return front.serve()
+    return stdio.serve()

@@ -24,14 +24,14 @@ BUSY_SEC = 1.0
 # A module of ours that fails to import, whatever the reason, once the front has answered.
 BROKEN = (
     "import sys; sys.modules['bullswarm_server.mcp.transport'] = None\n"
-    "from bullswarm_server.mcp.front import serve; serve()"
+    "from bullswarm_server.mcp.stdio import serve; serve()"
 )
 NOISY = (
     "import os, sys, types; noise = types.ModuleType('bullswarm_server.mcp.transport')\n"
     "def run(front, wire, ended):\n"
     "    print('NOISE'); sys.stdout.flush(); os.write(1, b'NOISE'); os.system('echo NOISE; cat'); ended.wait()\n"
     "noise.run = run; noise.refuse_foreign_home = lambda: None; sys.modules['bullswarm_server.mcp.transport'] = noise\n"
-    "from bullswarm_server.mcp.front import serve; serve()"
+    "from bullswarm_server.mcp.stdio import serve; serve()"
 )
 
 
