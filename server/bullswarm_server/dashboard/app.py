@@ -11,27 +11,25 @@ import io
 import signal
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
-from textual.app import App
 from textual.binding import Binding, BindingType
 
 from bullswarm_core.errors import BullswarmError
-from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.services import utc_now
-from bullswarm_server.dashboard.actions import Action, actions_at, resume_of
-from bullswarm_server.dashboard.bars import Part
+from bullswarm_server.dashboard.actions import Action
+from bullswarm_server.dashboard.board import Board
 from bullswarm_server.dashboard.follow import RunFollower, tables_of
-from bullswarm_server.dashboard.ink import Tone, safe, wants_ascii, wants_light
+from bullswarm_server.dashboard.ink import Tone, wants_light
 from bullswarm_server.dashboard.page import Page
 from bullswarm_server.dashboard.page_pools import PoolsPage
 from bullswarm_server.dashboard.page_run import RunPage, StepPage
 from bullswarm_server.dashboard.pages import HelpPage, HomePage, RunsPage
 from bullswarm_server.dashboard.rows import Place
-from bullswarm_server.dashboard.source import PoolsLook, RunsLook, Source
-from bullswarm_server.dashboard.view_home import Need, all_needs, under_way
+from bullswarm_server.dashboard.source import Source
+from bullswarm_server.dashboard.view_home import all_needs
 from bullswarm_server.dashboard.view_step import Part as StepPart
 
 READ_SEC = 1.0
@@ -41,7 +39,7 @@ POOLS_SEC = 10.0
 LIGHT, DARK = "textual-light", "textual-dark"
 
 
-class Dashboard(App[None]):
+class Dashboard(Board):
     """Bullswarm on a whole terminal; ``read_sec`` None reads only on demand.
 
     ``served``: a browser shows it, and draws every letter, whatever the locale of the server.
@@ -69,17 +67,10 @@ class Dashboard(App[None]):
     def __init__(
         self, source: Source, *, call: Callable[..., int], read_sec: float | None = READ_SEC, served: bool = False
     ) -> None:
-        super().__init__()
+        super().__init__(source, served=served)
         # Carries out a verb of the command line, as ``bullswarm`` does; given, since the command line is above this.
         self._call = call
-        self.source = source
-        self.unicode = served or not wants_ascii(source.environ)
-        self.runs: RunsLook | None = None
-        self.pools = PoolsLook(utc_now())
-        self.needs: Sequence[Need] = ()
-        self.said: tuple[str, Tone] = ("reading", "faint")
         self._read_sec = read_sec
-        self._soon = asyncio.Event()
         self._next_pools = 0.0
         self._reading = asyncio.Lock()
         self._tables = tables_of(source.home, source.environ)
@@ -100,30 +91,13 @@ class Dashboard(App[None]):
         self.put(text, tone)
         self._draw()
 
-    def put(self, text: str, tone: Tone = "") -> None:
-        """Have the next drawing of the line above the keys say something."""
-        line = safe(text)
-        self.said = (line if self.unicode else line.encode("ascii", "replace").decode(), tone)
-
-    def summary(self) -> list[Part]:
-        """Return what stands at the right end of the upper bar: how much needs the person, and how much runs."""
-        if self.runs is None:
-            return []
-        needs, running = len(self.needs), len(under_way(self.runs, at_rest=False))
-        found = [Part(f" {needs} need{'s' if needs == 1 else ''} you ", "warn", "1")] if needs else []
-        return [*found, Part(f" {running} running ", "faint", "1")]
-
-    def read_soon(self) -> None:
-        """Read on without waiting for the next second."""
-        self._soon.set()
-
     async def read_now(self) -> None:
         """Read everything that is due, and draw it."""
         async with self._reading:
             page = self.screen
             try:
                 self.runs = await asyncio.to_thread(self.source.runs, whole=isinstance(page, RunsPage))
-                self.needs = all_needs(self.runs, self._folder)
+                self.needs = all_needs(self.runs, self.folder)
                 if isinstance(page, Page):
                     await asyncio.to_thread(page.read)
                 self._well()
@@ -134,17 +108,6 @@ class Dashboard(App[None]):
                     self._draw()
             except (BullswarmError, sqlite3.Error, OSError) as error:
                 self.say(f"cannot read: {str(error) or type(error).__name__}", "bad")
-
-    def actions_at(self, place: Place | None) -> list[Action]:
-        """Return what may be done at a place of a run that stands open."""
-        glance = self.runs.glances.get(place.run_id) if self.runs and place else None
-        if glance is None or place is None or self.runs is None:
-            return []
-        found = actions_at(
-            glance.state, place.name, glance.known, folder=self._folder(place.run_id), labels=self.runs.labels
-        )
-        resume = resume_of(glance.state, glance.status)
-        return [*found, *([resume] if resume else [])]
 
     def open(self, place: Place) -> None:
         """Open the page of a place."""
@@ -238,10 +201,10 @@ class Dashboard(App[None]):
 
     async def _keep_reading(self, seconds: float) -> None:
         while True:
-            self._soon.clear()
+            self.soon.clear()
             await self.read_now()
             try:
-                await asyncio.wait_for(self._soon.wait(), seconds)
+                await asyncio.wait_for(self.soon.wait(), seconds)
             except TimeoutError:
                 continue
 
@@ -257,6 +220,3 @@ class Dashboard(App[None]):
     def _well(self) -> None:
         if self.said[0] == "reading" or self.said[0].startswith(("cannot read", "cannot show")):
             self.said = ("", "")
-
-    def _folder(self, run_id: str) -> RunFolder:
-        return RunFolder.of(self.source.home, run_id)

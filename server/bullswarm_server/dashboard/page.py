@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,13 +13,11 @@ from textual.screen import Screen
 from bullswarm_core.runs.intents import MOST_REASON
 from bullswarm_server.dashboard.actions import Action
 from bullswarm_server.dashboard.bars import Bar, Key, Part, key_parts
+from bullswarm_server.dashboard.board import Board
 from bullswarm_server.dashboard.dialogs import Ask, Question
 from bullswarm_server.dashboard.ink import sheet
 from bullswarm_server.dashboard.row_list import RowList
 from bullswarm_server.displays.terminal import Terminal
-
-if TYPE_CHECKING:
-    from bullswarm_server.dashboard.app import Dashboard
 
 TABS = (("home", "1", "Home"), ("runs", "2", "Runs"), ("pools", "3", "Pools"), ("help", "?", "Help"))
 _LEAVE = (Key("question_mark", "help", "?"), Key("q", "quit"))
@@ -43,11 +41,9 @@ class Page(Screen[None]):
     ]
 
     @property
-    def dashboard(self) -> Dashboard:
+    def dashboard(self) -> Board:
         """The program that the page is in."""
-        from bullswarm_server.dashboard.app import Dashboard
-
-        assert isinstance(self.app, Dashboard), "pages are of the dashboard alone"
+        assert isinstance(self.app, Board), "pages are of the dashboard alone"
         return self.app
 
     def compose(self) -> ComposeResult:
