@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.hooks.rendered import TEMPLATES, hooks_of, plugin_of
 
-from bullswarm_hooks import answers
+from bullswarm_hooks import AGENTS, answers
 from bullswarm_hooks.delegation import MOST_WAIT_SEC
-from bullswarm_hooks.main import AGENTS, DEADLINE_SEC
+from bullswarm_hooks.main import DEADLINE_SEC
 
 COMMAND = "/opt/a b/bin/bullswarm-hook"
 
