@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from bullswarm_core.workers.stream_table import StreamTable, compile_table
+from bullswarm_core.streams.table import StreamTable, compile_table
 
 _PROVIDERS = Path(__file__).parents[1] / "providers" / "bullswarm_providers"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("providers", "server", "hooks")
+SOURCES = ("core", "providers", "server", "hooks")
 
 
 def module_files(folder: Path) -> dict[str, Path]:

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from bullswarm_core.home import Home
+from bullswarm_core.store.home import Home
 from bullswarm_providers import registry
 
 

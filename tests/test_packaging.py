@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PLUGIN = ROOT / "claude-mod"
-PARTS = ("bullswarm_core", "bullswarm_providers", "bullswarm_server", "bullswarm_hooks")
+PARTS = ("bullswarm_core", "bullswarm_simulation", "bullswarm_providers", "bullswarm_server", "bullswarm_hooks")
 
 
 @pytest.fixture(scope="module")

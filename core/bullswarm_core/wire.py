@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, TypeVar
 
-from bullswarm_core.values import MISSING, fields, is_dataclass
+from bullswarm_core._dataclasses import MISSING, fields, is_dataclass
 
 Value = TypeVar("Value")
 
@@ -98,3 +99,8 @@ def _read(annotation: str, value: Any) -> Any:
     if isinstance(value, list) and annotation.startswith("tuple"):
         return tuple(value)
     return value
+
+
+def compact(value: Any) -> str:
+    """Write a value as JSON on one line."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

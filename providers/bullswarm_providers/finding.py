@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from bullswarm_core.values import dataclass
+from bullswarm_core._dataclasses import dataclass
 
 PYTHON = "{python}"
 

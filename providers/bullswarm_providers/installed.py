@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_core.errors import BullswarmError, ConnectorError
-from bullswarm_core.home import Home, read_json, write_json
+from bullswarm_core.store.home import Home, read_json, write_json
 from bullswarm_providers.loaded import Loaded
 
 GROUP = "bullswarm.providers"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bullswarm_core.connector import Connector
-from bullswarm_core.values import dataclass
+from bullswarm_core._dataclasses import dataclass
+from bullswarm_core.pools.connector import Connector
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bullswarm_core.connector import SCHEMA_VERSION, connector_from_json
 from bullswarm_core.errors import BullswarmError, ConnectorError
-from bullswarm_core.home import Home, read_json, write_json
+from bullswarm_core.pools.connector import SCHEMA_VERSION, connector_from_json
+from bullswarm_core.store.home import Home, read_json, write_json
 from bullswarm_providers.loaded import Loaded
 
 # A change of the schema makes every earlier check worthless.
@@ -87,7 +87,7 @@ def _parsed(file: Path) -> Any:
 
 
 def _validated(data: Any, file: Path) -> dict[str, Any]:
-    from bullswarm_core.connector_schema import validate_connector
+    from bullswarm_core.pools.connector_schema import validate_connector
 
     return validate_connector(data, file=str(file))
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from bullswarm_core.connector import Account, Connector, SignInState
 from bullswarm_core.errors import MeterError
+from bullswarm_core.pools.connector import Account, Connector, SignInState
 from bullswarm_providers.sign_in import config_dir_of, first_set, read_object
 from bullswarm_providers.vendor_asking import no_sign_in, usable_token
 
 if TYPE_CHECKING:
-    from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
-    from bullswarm_core.quota.observing import MeterContext
+    from bullswarm_core.provider import LaunchAddition, LaunchContext
+    from bullswarm_core.quota.observation import MeterContext
 
 ADDRESS = "ANTHROPIC_BASE_URL"
 KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY")
@@ -46,7 +46,7 @@ def sign_in(connector: Connector, account: Account, environ: Mapping[str, str]) 
 
 def launch_addition(context: LaunchContext) -> LaunchAddition:
     """Do what Claude Code's own provider does, and hand the address over where no project's settings can change it."""
-    from bullswarm_core.connector_launch import LaunchAddition
+    from bullswarm_core.provider import LaunchAddition
     from bullswarm_providers.claude_code.provider import launch_addition as of_claude_code
 
     addition = of_claude_code(context)

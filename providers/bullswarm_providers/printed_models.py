@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bullswarm_core.model_lists import ModelEntry
+from bullswarm_core.pools.model_catalog import ModelEntry
 
 _NAME = r"[A-Za-z0-9][\w.:@/-]*"
 _LINE = re.compile(rf"({_NAME}/{_NAME})")

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bullswarm_core.connector import Account, Meter, PoolProfile, SignInState, connector_from_json
+from bullswarm_core._dataclasses import dataclass, replace
 from bullswarm_core.errors import ConnectorError, UnknownNameError
-from bullswarm_core.home import Home, read_json
-from bullswarm_core.labels import remember_pools
-from bullswarm_core.values import dataclass, replace
+from bullswarm_core.pools.connector import Account, Meter, PoolProfile, SignInState, connector_from_json
+from bullswarm_core.pools.labels import remember_pools
+from bullswarm_core.store.home import Home, read_json
 from bullswarm_providers.finding import Binary, find_binary
 from bullswarm_providers.loaded import Loaded
 from bullswarm_providers.sign_in import config_dir_of, file_sign_in

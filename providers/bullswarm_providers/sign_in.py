@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bullswarm_core.connector import Account, Connector, SignInState
 from bullswarm_core.fast.files import open_ordinary
-from bullswarm_core.paths import expand_path
+from bullswarm_core.pools.connector import Account, Connector, SignInState
+from bullswarm_core.process.environment import expand_path
 
 # A settings file that is larger than this is no settings file; reading it would only cost time.
 _LARGEST_FILE = 4 * 1024 * 1024

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bullswarm_core.errors import MeterError
 
 if TYPE_CHECKING:
-    from bullswarm_core.quota.observing import MeterContext
+    from bullswarm_core.quota.observation import MeterContext
 
 # One word of visible ASCII: anything else would end up in an error of the HTTP library together with the token.
 _TOKEN = re.compile(r"[!-~]{1,16384}", re.ASCII)

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from bullswarm_core.errors import BullswarmError, RunConflictError, StorageError, UsageError
 from bullswarm_core.fast.tree import remove_tree
-from bullswarm_core.home import Home, refuse_foreign
 from bullswarm_core.runs.state import RunState
+from bullswarm_core.store.home import Home, refuse_foreign
 
 if TYPE_CHECKING:
     from bullswarm_server.ops.context import Context
@@ -66,8 +66,8 @@ def with_caller(home: Home, environ: Mapping[str, str], provider: str) -> Mappin
     A hook knows for certain which agent calls, and in its environment there may be nothing that tells (Codex), or what
     another agent further up left there.
     """
-    from bullswarm_core.caller import NOBODY, find_caller
-    from bullswarm_core.workers.environment import CALLER_VARIABLE
+    from bullswarm_core.pools.caller import NOBODY, find_caller
+    from bullswarm_core.process.environment import CALLER_VARIABLE
     from bullswarm_server.ops.services import services_for
 
     if environ.get(CALLER_VARIABLE, "").strip() == NOBODY:
@@ -164,7 +164,7 @@ def _why_not(prepared: PreparedTask) -> str | None:
 
 
 def _pool_label(state: RunState, home: Home) -> str | None:
-    from bullswarm_core.labels import Labels
+    from bullswarm_core.pools.labels import Labels
 
     step = next(iter(state.steps.values()))
     return Labels.load(home).shown(step.current.picked.pool) if step.current else None

@@ -15,26 +15,25 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bullswarm_core.assemble import current_pools, routing_context
-from bullswarm_core.connector import PoolProfile
-from bullswarm_core.database import open_database
+from bullswarm_core._dataclasses import dataclass, field
+from bullswarm_core.dispatch.assemble import current_pools, routing_context
+from bullswarm_core.dispatch.ledger import Booking, entries, inflight_by_pool
+from bullswarm_core.dispatch.quarantines import quarantines_of
 from bullswarm_core.errors import BullswarmError, DamagedRunError, UnknownNameError
 from bullswarm_core.fast import files
 from bullswarm_core.fast.hook_state import SCHEMA_VERSION
-from bullswarm_core.home import Home, file_lock, read_json
-from bullswarm_core.labels import Labels
-from bullswarm_core.ledger import Booking, entries, inflight_by_pool
-from bullswarm_core.quarantines import quarantines_of
-from bullswarm_core.quota.learned import Rates, learned_rates
+from bullswarm_core.kernel.liveness import KernelState, kernel_state
+from bullswarm_core.pools.connector import PoolProfile
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.pools.settings import Document, Settings, update_settings
+from bullswarm_core.quota.rate_cache import Rates, learned_rates
 from bullswarm_core.quota.windows import readings
 from bullswarm_core.routing.overview import PoolOverview, overview
 from bullswarm_core.routing.quarantine import Quarantine
-from bullswarm_core.runs.folds import Folds
-from bullswarm_core.runs.journal import Journal, RunRow
-from bullswarm_core.runs.liveness import KernelState, kernel_state
+from bullswarm_core.runs.journal import Folds, Journal, RunRow
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.settings import Document, Settings, update_settings
-from bullswarm_core.values import dataclass, field
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home, file_lock, read_json
 from bullswarm_core.wire import iso
 from bullswarm_server import mod_state
 from bullswarm_server.ops.run_forms import checked
@@ -184,7 +183,7 @@ def _mod_document(seen: _Look) -> dict[str, Any]:
 
 
 def _look(home: Home, environ: Mapping[str, str], folds: Folds) -> _Look:
-    from bullswarm_core.runs.services import utc_now
+    from bullswarm_core.dispatch.services import utc_now
     from bullswarm_providers.registry import load
 
     profiles = load(home, environ).profiles

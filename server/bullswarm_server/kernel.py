@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, datetime
 
 from bullswarm_core.errors import BullswarmError, RunConflictError
-from bullswarm_core.home import Home
+from bullswarm_core.store.home import Home
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,12 +31,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _drive(run_id: str) -> int:
-    from bullswarm_core.database import open_database
-    from bullswarm_core.runs.engine import drive
-    from bullswarm_core.runs.folds import Folds
-    from bullswarm_core.runs.journal import Journal
-    from bullswarm_core.runs.saved_environment import SavedEnvironment, restore
-    from bullswarm_core.values import replace
+    from bullswarm_core._dataclasses import replace
+    from bullswarm_core.kernel.engine import drive
+    from bullswarm_core.process.saved_environment import SavedEnvironment, restore
+    from bullswarm_core.runs.journal import Folds, Journal
+    from bullswarm_core.store.database import open_database
     from bullswarm_server.hook_state import refresh
     from bullswarm_server.notify import Notifier
     from bullswarm_server.ops.launch import ROOT_VARIABLE

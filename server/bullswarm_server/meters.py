@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bullswarm_core.errors import BullswarmError
-from bullswarm_core.home import Home
+from bullswarm_core.store.home import Home
 
 if TYPE_CHECKING:
-    from bullswarm_core.connector import PoolProfile
-    from bullswarm_core.quota.refreshing import Refresher
+    from bullswarm_core.meters.refresh import Refresher
+    from bullswarm_core.pools.connector import PoolProfile
 
 LIMIT_SEC = 60.0
 """Two answers of 10 s and a CLI that is started and asked take half of it; whatever lasts longer never ends."""
@@ -46,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def read(home: Home, pools: Sequence[str], *, force: bool, limit_sec: float) -> int:
     """Read these meters side by side, each pool by itself; end the process when it takes longer than ``limit_sec``."""
-    from bullswarm_core.quota.refreshing import Refresher
-    from bullswarm_core.settings import Settings
+    from bullswarm_core.meters.refresh import Refresher
+    from bullswarm_core.pools.settings import Settings
     from bullswarm_providers.registry import load
     from bullswarm_server.hook_state import refresh as refresh_hook_state
     from bullswarm_server.ops.meters import readable_pools
@@ -74,7 +74,7 @@ def read(home: Home, pools: Sequence[str], *, force: bool, limit_sec: float) -> 
 
 
 def _outcome(turn: Refresher, profile: PoolProfile, *, force: bool) -> dict[str, Any]:
-    from bullswarm_core.quota.refreshing import Outcome
+    from bullswarm_core.meters.refresh import Outcome
     from bullswarm_core.wire import to_wire
 
     try:

@@ -12,16 +12,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_core.fast import VERSION
 from bullswarm_core.fast.text import clipped, one_line
-from bullswarm_core.home import Home
 from bullswarm_core.pools import Window
 from bullswarm_core.quota.windows import elapsed_pct, readings, spent
+from bullswarm_core.reports.workflow_result import status_of
 from bullswarm_core.routing.overview import PoolOverview
-from bullswarm_core.runs.nodes import statuses
 from bullswarm_core.runs.state import AttemptState, RunState, StepState
-from bullswarm_core.runs.workflow_result import status_of
-from bullswarm_core.values import dataclass
+from bullswarm_core.runs.status import statuses
+from bullswarm_core.store.home import Home
 from bullswarm_core.wire import iso
 
 SCHEMA_VERSION = "bullswarm.mod-state.v1"

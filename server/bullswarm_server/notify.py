@@ -14,14 +14,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bullswarm_core.errors import BullswarmError
-from bullswarm_core.home import Home
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs import commands
-from bullswarm_core.runs.handback import failure_of
-from bullswarm_core.runs.nodes import statuses
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.pools.settings import Settings
+from bullswarm_core.process.identity import current
+from bullswarm_core.reports import commands
+from bullswarm_core.reports.handback import failure_of
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.settings import Settings
-from bullswarm_core.workers.identity import current
+from bullswarm_core.runs.status import statuses
+from bullswarm_core.store.home import Home
 
 TIMEOUT_SEC = 10.0
 # Set for the command: what it starts in turn tells nobody, else a command that runs bullswarm would never come to an end.

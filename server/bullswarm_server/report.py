@@ -15,11 +15,11 @@ from string import Template
 from typing import Any
 from urllib.parse import quote
 
-from bullswarm_core.home import Home, write_bytes_atomic
-from bullswarm_core.labels import Labels
+from bullswarm_core.pools.labels import Labels
 from bullswarm_core.runs.attempt_result import CheckResult, JudgementRecord
-from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_core.runs.state import AttemptState, RunState
+from bullswarm_core.store.home import Home, write_bytes_atomic
 from bullswarm_core.wire import iso
 from bullswarm_server.displays.report_text import block, elapsed, inline, tag
 from bullswarm_server.displays.report_timeline import timeline

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.agents.install import BIN_FOLDER
-from tests.agents.machine import COMMAND_LIMIT_SEC, Machine, until
-from tests.agents.scripted_model import Answer, ModelRequest, Turn, call_tool, say
+from tests.agents.machine import COMMAND_LIMIT_SEC, Machine
+from tests.agents.scripted_model.request import ModelRequest
 from tests.agents.scripted_model.responses import FREE_TEXT
+from tests.agents.scripted_model.scenario import Answer, Turn, call_tool, say
 from tests.agents.setups import CLAUDE, CODEX, COMMAND_CODE, GROK, OPENCODE, Setup
+from tests.processes import until
 
 # Words by which the one scripted model tells whose request it has before it.
 CALLER_PROMPT = "Delegate something."

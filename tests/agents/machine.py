@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.agents.install import BIN_FOLDER
-from tests.agents.scripted_model import ScriptedModel
+from tests.agents.scripted_model.server import ScriptedModel
 from tests.agents.setups import Setup
 from tests.processes import keeper_record, processes_of
 from tests.processes import until as until

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.agents.scripted_model import Answer, Fail, call_tool, fail
+from tests.agents.scripted_model.scenario import Answer, Fail, call_tool, fail
 
 _RETRY_SOON = {"retry-after-ms": "50"}
 _FAKE_KEY = "stub-key"

@@ -21,7 +21,7 @@ from tests.agents.callers import (
     short_id,
 )
 from tests.agents.conftest import MachineMaker
-from tests.agents.scripted_model import ModelRequest
+from tests.agents.scripted_model.request import ModelRequest
 from tests.agents.setups import CLAUDE, CODEX, OPENCODE
 
 pytestmark = pytest.mark.real_cli

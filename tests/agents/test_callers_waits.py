@@ -28,9 +28,10 @@ from tests.agents.callers import (
     unfinished,
 )
 from tests.agents.conftest import MachineMaker
-from tests.agents.machine import Machine, until
-from tests.agents.scripted_model import Turn, later, say
+from tests.agents.machine import Machine
+from tests.agents.scripted_model.scenario import Turn, later, say
 from tests.agents.setups import CLAUDE
+from tests.processes import until
 
 pytestmark = pytest.mark.real_cli
 

@@ -23,7 +23,7 @@ from tests.agents.callers import (
 )
 from tests.agents.conftest import MachineMaker
 from tests.agents.machine import Machine
-from tests.agents.scripted_model import say
+from tests.agents.scripted_model.scenario import say
 from tests.agents.setups import CLAUDE, CODEX
 from tests.agents.test_integrate import AWARENESS, COMMAND, SKILL, ask, codex_hooks, integrate
 from tests.server.site import tree

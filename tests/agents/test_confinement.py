@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.agents.conftest import MachineMaker
 from tests.agents.machine import SYSTEM_PATH, Machine, Outcome
-from tests.agents.scripted_model import say, say_nothing
+from tests.agents.scripted_model.scenario import say, say_nothing
 from tests.agents.setups import CLAUDE, CODEX, COMMAND_CODE, GROK, OPENCODE, SETUPS, Setup
 
 pytestmark = pytest.mark.real_cli

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.agents.conftest import MachineMaker
-from tests.agents.scripted_model import say
+from tests.agents.scripted_model.scenario import say
 from tests.agents.setups import COMMAND_CODE, Setup
 
 pytestmark = pytest.mark.real_cli

@@ -2,9 +2,9 @@
 
 import pytest
 from tests.agents.conftest import MachineMaker
-from tests.agents.machine import until
-from tests.agents.scripted_model import hang_mid_stream
+from tests.agents.scripted_model.scenario import hang_mid_stream
 from tests.agents.setups import Setup
+from tests.processes import until
 
 pytestmark = pytest.mark.real_cli
 

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from tests.agents.conftest import MachineMaker
 from tests.agents.machine import COMMAND_LIMIT_SEC, Machine
-from tests.agents.scripted_model import Answer, ModelRequest, call_tool, say
+from tests.agents.scripted_model.request import ModelRequest
+from tests.agents.scripted_model.scenario import Answer, call_tool, say
 from tests.agents.setups import CLAUDE, CODEX, OPENCODE, Setup
 from tests.hooks.rendered import hooks_of, plugin_of
 from tests.server.site import ANSWER, CONNECTOR
 
-from bullswarm_core.home import write_json
+from bullswarm_core.store.home import write_json
 
 pytestmark = pytest.mark.real_cli
 

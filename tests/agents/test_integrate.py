@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.agents.conftest import MachineMaker
 from tests.agents.machine import COMMAND_LIMIT_SEC, Machine
-from tests.agents.scripted_model import say
+from tests.agents.scripted_model.scenario import say
 from tests.agents.setups import CLAUDE, CODEX, GROK, OPENCODE, Setup
 from tests.server.site import tree
 

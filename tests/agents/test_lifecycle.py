@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from tests.agents.conftest import MachineMaker
-from tests.agents.machine import Machine, until
-from tests.agents.scripted_model import say
+from tests.agents.machine import Machine
+from tests.agents.scripted_model.scenario import say
 from tests.agents.setups import Setup
+from tests.processes import until
 
 pytestmark = pytest.mark.real_cli
 

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.agents.conftest import MachineMaker
-from tests.agents.scripted_model import say, say_nothing
+from tests.agents.scripted_model.scenario import say, say_nothing
 from tests.agents.setups import Setup
 
 pytestmark = pytest.mark.real_cli

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from tests.agents.conftest import needs
 from tests.agents.machine import Machine, Outcome, machine
-from tests.agents.scripted_model import ModelRequest, fail, say
-from tests.agents.scripted_model.scenario import Fail, Turn
+from tests.agents.scripted_model.request import ModelRequest
+from tests.agents.scripted_model.scenario import Fail, Turn, fail, say
 from tests.agents.setups import CLAUDE, SETUPS, Setup
 
 pytestmark = pytest.mark.real_cli

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.agents.conftest import MachineMaker
 from tests.agents.machine import Machine, Outcome
-from tests.agents.scripted_model import Turn, hang_before_headers, hang_mid_stream, later, say
+from tests.agents.scripted_model.scenario import Turn, hang_before_headers, hang_mid_stream, later, say
 from tests.agents.setups import Setup
 
 pytestmark = pytest.mark.real_cli

@@ -10,13 +10,13 @@ import pytest
 from tests.agents.conftest import MachineMaker, needs
 from tests.agents.install import BIN_FOLDER
 from tests.agents.machine import SYSTEM_PATH, Machine
-from tests.agents.scripted_model import say
+from tests.agents.scripted_model.scenario import say
 from tests.agents.setups import CLAUDE
 from tests.agents.usage_backend import UsageBackend, usage_backend
 
-from bullswarm_core.home import Home
-from bullswarm_core.quota.readings import load_reading
-from bullswarm_core.quota.refreshing import Outcome, Refresher
+from bullswarm_core.meters.refresh import Outcome, Refresher
+from bullswarm_core.quota.reading import load_reading
+from bullswarm_core.store.home import Home
 from bullswarm_providers import registry
 
 pytestmark = pytest.mark.real_cli

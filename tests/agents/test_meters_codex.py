@@ -12,17 +12,17 @@ import pytest
 from tests.agents.conftest import MachineMaker, needs
 from tests.agents.install import BIN_FOLDER
 from tests.agents.machine import SYSTEM_PATH, Machine
-from tests.agents.scripted_model import say
+from tests.agents.scripted_model.scenario import say
 from tests.agents.setups import CODEX
 from tests.agents.usage_backend import UsageBackend, usage_backend
 
 from bullswarm_core.errors import MeterError
-from bullswarm_core.home import Home
-from bullswarm_core.quota.observing import MeterContext, Observation
-from bullswarm_core.quota.readings import load_reading
-from bullswarm_core.quota.refreshing import Refresher
-from bullswarm_core.workers.keeper_tree import parents
-from bullswarm_core.workers.spawn import marked
+from bullswarm_core.meters.refresh import Refresher
+from bullswarm_core.process.child import marked
+from bullswarm_core.process.descendants import parents
+from bullswarm_core.quota.observation import MeterContext, Observation
+from bullswarm_core.quota.reading import load_reading
+from bullswarm_core.store.home import Home
 from bullswarm_providers import registry
 from bullswarm_providers.codex import meter
 
@@ -115,7 +115,7 @@ class Asking:
 
     def read(self, **endpoints: str) -> Observation:
         """Take a live reading; by HTTP only where the test names an endpoint."""
-        from bullswarm_core.quota.fetching import fetch_json
+        from bullswarm_core.meters.http import fetch_json
 
         profile = registry.load(Home(), self.environ).profile("codex")
 

@@ -15,11 +15,11 @@ from tests.agents.install import BIN_FOLDER
 from tests.agents.setups import GROK
 from tests.providers.metering import TOKEN, shown, write
 
-from bullswarm_core.connector import PoolProfile
 from bullswarm_core.errors import MeterError
-from bullswarm_core.home import Home
-from bullswarm_core.quota.endpoints import guarded_fetch
-from bullswarm_core.quota.observing import MeterContext, Observation
+from bullswarm_core.meters.endpoints import guarded_fetch
+from bullswarm_core.pools.connector import PoolProfile
+from bullswarm_core.quota.observation import MeterContext, Observation
+from bullswarm_core.store.home import Home
 from bullswarm_core.wire import iso
 from bullswarm_providers import registry
 

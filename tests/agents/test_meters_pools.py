@@ -18,11 +18,11 @@ from tests.agents.setups import CLAUDE, CODEX
 from tests.agents.test_meters_codex import RESET, WEEK, sign_in, usage
 from tests.agents.usage_backend import UsageBackend, usage_backend
 
-from bullswarm_core.assemble import current_pools
-from bullswarm_core.home import Home, write_json
+from bullswarm_core._dataclasses import replace
+from bullswarm_core.dispatch.assemble import current_pools
+from bullswarm_core.pools.settings import Settings
 from bullswarm_core.routing import Request, decide
-from bullswarm_core.settings import Settings
-from bullswarm_core.values import replace
+from bullswarm_core.store.home import Home, write_json
 from bullswarm_providers import registry
 
 pytestmark = pytest.mark.real_cli

@@ -15,12 +15,13 @@ from tests.agents import mod_sessions
 from tests.agents.conftest import MachineMaker
 from tests.agents.machine import Machine
 from tests.agents.mod_sessions import TRIES, TRY_SEC, by_click, claude, furnish, say
-from tests.agents.scripted_model import ModelRequest, Turn
-from tests.agents.scripted_model import say as answer
+from tests.agents.scripted_model.request import ModelRequest
+from tests.agents.scripted_model.scenario import Turn
+from tests.agents.scripted_model.scenario import say as answer
 from tests.agents.setups import CLAUDE
 from tests.agents.terminal import Terminal
 
-from bullswarm_core.home import Home, write_json
+from bullswarm_core.store.home import Home, write_json
 from bullswarm_core.wire import iso
 
 pytestmark = pytest.mark.real_cli

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from tests.agents.test_mod_rules import FAKE, compiled, run
-from tests.server.site import SAY, Site, make_site, until
+from tests.processes import until
+from tests.server.site import SAY, Site, make_site
 
 from bullswarm_core.runs.journal import Journal
 

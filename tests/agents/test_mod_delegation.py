@@ -11,8 +11,9 @@ import pytest
 from tests.agents.conftest import MachineMaker
 from tests.agents.machine import Machine
 from tests.agents.mod_sessions import claude, furnish, say, script
-from tests.agents.scripted_model import Answer, ModelRequest, Turn, call_tool
-from tests.agents.scripted_model import say as answer
+from tests.agents.scripted_model.request import ModelRequest
+from tests.agents.scripted_model.scenario import Answer, Turn, call_tool
+from tests.agents.scripted_model.scenario import say as answer
 from tests.agents.setups import CLAUDE, CODEX
 
 pytestmark = pytest.mark.real_cli

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from tests.agents.conftest import MachineMaker
 from tests.agents.install import NODE, TYPE_CHECKER
-from tests.agents.machine import COMMAND_LIMIT_SEC, Machine, until
+from tests.agents.machine import COMMAND_LIMIT_SEC, Machine
 from tests.agents.mod_sessions import claude, furnish
-from tests.agents.scripted_model import say as answer
+from tests.agents.scripted_model.scenario import say as answer
 from tests.agents.setups import CLAUDE
+from tests.processes import until
 
 pytestmark = pytest.mark.real_cli
 

@@ -6,7 +6,7 @@ import pytest
 from tests.agents.conftest import MachineMaker
 from tests.agents.machine import Machine
 from tests.agents.mod_sessions import by_wheel, claude, furnish, say
-from tests.agents.scripted_model import say as answer
+from tests.agents.scripted_model.scenario import say as answer
 from tests.agents.setups import CLAUDE
 
 pytestmark = pytest.mark.real_cli

@@ -30,10 +30,10 @@ from tests.agents.callers import (
 )
 from tests.agents.conftest import MachineMaker
 from tests.agents.machine import Machine
-from tests.agents.scripted_model import call_tool
+from tests.agents.scripted_model.scenario import call_tool
 from tests.agents.setups import CLAUDE
 from tests.agents.test_integrate import ask, integrate
-from tests.core.test_caller import HANDSHAKES
+from tests.core.pools.test_caller import HANDSHAKES
 
 from bullswarm_server.integrate.sources import claude_mod
 

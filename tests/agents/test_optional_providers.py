@@ -15,7 +15,7 @@ from tests.agents import gemini_model
 from tests.agents.conftest import MachineMaker
 from tests.agents.gemini_model import GeminiModel
 from tests.agents.machine import Machine
-from tests.agents.scripted_model import Turn, call_tool, fail, say
+from tests.agents.scripted_model.scenario import Turn, call_tool, fail, say
 from tests.agents.setups import CLAUDE, OPENCODE, Setup
 
 pytestmark = pytest.mark.real_cli

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 from tests.agents.conftest import MachineMaker
-from tests.agents.scripted_model import say
+from tests.agents.scripted_model.scenario import say
 from tests.agents.setups import Setup
 
 pytestmark = pytest.mark.real_cli

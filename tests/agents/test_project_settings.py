@@ -10,7 +10,8 @@ from tests.agents import gemini_model, hostile_project
 from tests.agents.conftest import MachineMaker
 from tests.agents.gemini_model import GeminiModel
 from tests.agents.machine import Machine, Outcome
-from tests.agents.scripted_model import ScriptedModel, say
+from tests.agents.scripted_model.scenario import say
+from tests.agents.scripted_model.server import ScriptedModel
 from tests.agents.setups import CLAUDE, CODEX, COMMAND_CODE, GROK, OPENCODE, Setup
 from tests.agents.test_optional_providers import COPILOT, GLM, QWEN, turned_on
 

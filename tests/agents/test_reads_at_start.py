@@ -14,12 +14,12 @@ from tests.agents.conftest import MachineMaker
 from tests.agents.gemini_model import GeminiModel
 from tests.agents.gemini_model import text as gemini_says
 from tests.agents.machine import Machine
-from tests.agents.scripted_model import say
+from tests.agents.scripted_model.scenario import say
 from tests.agents.setups import CLAUDE, CODEX, COMMAND_CODE, GROK, OPENCODE, Setup
 from tests.agents.test_optional_providers import COPILOT, QWEN, GeminiMaker, gemini, turned_on
 from tests.agents.traced import read_or_run, trace
 
-from bullswarm_core.workers.state_folders import StateFolders, _matcher
+from bullswarm_core.launch.state_folders import StateFolders, _matcher
 
 __all__ = ["gemini"]
 pytestmark = pytest.mark.real_cli

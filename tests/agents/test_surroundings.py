@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from tests.agents.conftest import MachineMaker
-from tests.agents.machine import COMMAND_LIMIT_SEC, SYSTEM_PATH, Machine, Outcome, until
-from tests.agents.scripted_model import hang_before_headers, say
+from tests.agents.machine import COMMAND_LIMIT_SEC, SYSTEM_PATH, Machine, Outcome
+from tests.agents.scripted_model.scenario import hang_before_headers, say
 from tests.agents.setups import CLAUDE, CODEX, Setup
+from tests.processes import until
 
 pytestmark = pytest.mark.real_cli
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.agents.conftest import MachineMaker
 from tests.agents.machine import Machine
-from tests.agents.scripted_model import Answer, ModelRequest, call_tool, say
+from tests.agents.scripted_model.request import ModelRequest
+from tests.agents.scripted_model.scenario import Answer, call_tool, say
 from tests.agents.setups import CLAUDE, CODEX, OPENCODE, SETUPS, Setup
 
 pytestmark = pytest.mark.real_cli

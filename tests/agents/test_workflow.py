@@ -12,7 +12,8 @@ import pytest
 from tests.agents.callers import CALLER_PROMPT, CLAUDE_CALLER, SECOND_ACCOUNT, answers, prepare, start
 from tests.agents.conftest import MachineMaker, needs
 from tests.agents.machine import COMMAND_LIMIT_SEC, Machine
-from tests.agents.scripted_model import ModelRequest, Turn, call_tool, say
+from tests.agents.scripted_model.request import ModelRequest
+from tests.agents.scripted_model.scenario import Turn, call_tool, say
 from tests.agents.setups import CLAUDE, CODEX, OPENCODE
 from tests.agents.workflows import BLIND_WORDS, BY_PATH, GOAL, Workers, four_steps, furnish, twelve_steps
 

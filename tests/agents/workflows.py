@@ -10,9 +10,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.agents.install import BIN_FOLDER
-from tests.agents.machine import Machine, until
-from tests.agents.scripted_model import Fail, ModelRequest, Turn, call_tool, say
+from tests.agents.machine import Machine
+from tests.agents.scripted_model.request import ModelRequest
+from tests.agents.scripted_model.scenario import Fail, Turn, call_tool, say
 from tests.agents.setups import CLAUDE, CODEX, OPENCODE, Setup
+from tests.processes import until
 
 # The model's protocol tells which CLI asks.
 BY_PATH = {"/v1/messages": CLAUDE, "/v1/responses": CODEX, "/v1/chat/completions": OPENCODE}

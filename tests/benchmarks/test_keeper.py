@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.core.workers.keeping import LONG, Keeping, clocks, wait_for
+from tests.core.keeper.keeping import LONG, Keeping, clocks, wait_for
 
-from bullswarm_core.workers.keeper_spec import CaptureLimits, request_stop
+from bullswarm_core.keeper.client import request_stop
+from bullswarm_core.keeper.spec import CaptureLimits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

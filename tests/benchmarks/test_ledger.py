@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bullswarm_core.database import open_database
-from bullswarm_core.home import Home
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home
 
 PROCESSES = 16
 REGISTRATIONS = 200
@@ -18,10 +18,10 @@ ROUNDS = 4
 WORKER = """
 import json, sys, time
 from datetime import UTC, datetime
-from bullswarm_core.database import open_database, transaction
-from bullswarm_core.home import Home
-from bullswarm_core.ledger import Booking, book, release
-from bullswarm_core.workers.identity import current
+from bullswarm_core.store.database import open_database, transaction
+from bullswarm_core.store.home import Home
+from bullswarm_core.dispatch.ledger import Booking, book, release
+from bullswarm_core.process.identity import current
 
 connection = open_database(Home(sys.argv[1]))
 kernel, now = current(), datetime.now(UTC)

@@ -19,18 +19,18 @@ from time import process_time
 import pytest
 from tests.benchmarks.test_startup import COMMAND, RUNS, cpu_seconds, paired_median
 
-from bullswarm_core.connector import Connector, PoolProfile
-from bullswarm_core.database import open_database
-from bullswarm_core.home import Home
+from bullswarm_core.attempts.pick import choose, look
+from bullswarm_core.dispatch.services import Services
 from bullswarm_core.pools import EFFORTS, Rung, Window
+from bullswarm_core.pools.connector import Connector, PoolProfile
 from bullswarm_core.quota.durations import expectations
 from bullswarm_core.quota.history import KEPT_LINES, append_history
-from bullswarm_core.quota.learned import learned_rates
-from bullswarm_core.quota.observing import Observation
-from bullswarm_core.quota.readings import write_reading
-from bullswarm_core.runs.pick import choose, look
-from bullswarm_core.runs.services import Services
+from bullswarm_core.quota.observation import Observation
+from bullswarm_core.quota.rate_cache import learned_rates
+from bullswarm_core.quota.reading import write_reading
 from bullswarm_core.runs.task import Task
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home
 from bullswarm_core.wire import iso, stamp
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

@@ -14,10 +14,10 @@ from statistics import median
 
 import pytest
 
-from bullswarm_core.database import open_database
-from bullswarm_core.home import Home
 from bullswarm_core.pools import Window
-from bullswarm_core.quota.readings import write_reading
+from bullswarm_core.quota.reading import write_reading
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home
 
 # What the installed `bullswarm` script does.
 COMMAND = "import sys; from bullswarm_server.cli.main import main; sys.argv[0] = 'bullswarm'; sys.exit(main())"

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from tests.stream_tables import load_table
 
-from bullswarm_core.workers.stream_table import StreamTable
-from bullswarm_core.workers.streams import StreamReader
+from bullswarm_core.streams.reader import StreamReader
+from bullswarm_core.streams.table import StreamTable
 
 ROOT = Path(__file__).parents[2]
 SIZE = 2 << 20
@@ -186,7 +186,7 @@ FED_BYTES = int(os.environ.get("BENCHMARK_STREAM_BYTES", "200000000"))
 MEMORY = """
 import json, resource, sys
 from pathlib import Path
-from bullswarm_core.workers.streams import StreamReader
+from bullswarm_core.streams.reader import StreamReader
 
 reader = StreamReader(json.loads(Path(sys.argv[2]).read_bytes()) if len(sys.argv) > 2 else None)
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from tests.core.runs.journals import Written, document
 
-from bullswarm_core.labels import Labels
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports.notices import tell
+from bullswarm_core.reports.watch import Teller
 from bullswarm_core.runs.events import SteeringAdded
-from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.nodes import statuses
-from bullswarm_core.runs.watch import Teller
-from bullswarm_core.runs.watch_notices import tell
+from bullswarm_core.runs.run_files import RunFolder
+from bullswarm_core.runs.status import statuses
 from bullswarm_server.displays.terminal import Terminal
 from bullswarm_server.displays.text import Style
 from bullswarm_server.displays.workflow_graph import graph_lines

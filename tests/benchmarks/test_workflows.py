@@ -22,19 +22,20 @@ from typing import Any
 import pytest
 from tests.benchmarks.test_kernel import CPU_BUDGET, MEMORY_BUDGET_KB, cpu_seconds, resident_kb
 from tests.core.runs.journals import Written, document
-from tests.server.site import Site, make_site, until
+from tests.processes import until
+from tests.server.site import Site, make_site
 from tests.server.workflows import begin
 
-from bullswarm_core.database import open_database
-from bullswarm_core.home import Home
+from bullswarm_core._dataclasses import replace
+from bullswarm_core.reports.notices import tell
+from bullswarm_core.reports.watch import Teller
 from bullswarm_core.runs.events import AttemptPicked, Event, RunCreated, StepReset, encode
-from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.runs.fold import fold
 from bullswarm_core.runs.journal import Journal
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_core.runs.scheduler import next_actions
-from bullswarm_core.runs.state import fold
-from bullswarm_core.runs.watch import Teller
-from bullswarm_core.runs.watch_notices import tell
-from bullswarm_core.values import replace
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home
 
 STEPS, EVENTS = 500, 5_000
 # One row of a decision has about so many bytes, and a machine eight pools.

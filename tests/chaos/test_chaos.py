@@ -16,15 +16,16 @@ from typing import Any
 
 import pytest
 from tests.core.runs.journals import document
-from tests.server.site import ANSWER, Site, make_site, until
+from tests.processes import until
+from tests.server.site import ANSWER, Site, make_site
 from tests.server.workflows import begin
 
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.errors import NothingToRetryError
 from bullswarm_core.runs.intents import carry_out, rerun, resume
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.nodes import statuses
-from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
+from bullswarm_core.runs.status import statuses
 from bullswarm_server.ops.launch import start_kernel
 
 # What a check's shell has in its command line, so that it can be told from others.

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.hooks.state import hook
-from tests.server.site import ANSWER, SAY, WAIT_FOR_GO, Site, make_site, until
+from tests.processes import until
+from tests.server.site import ANSWER, SAY, WAIT_FOR_GO, Site, make_site
 
 from bullswarm_hooks.delegation import MOST_WAIT_SEC, result, still_running, task_of, wait_seconds
 

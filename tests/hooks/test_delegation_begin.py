@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.site import SAY, Site, make_site, until
+from tests.processes import until
+from tests.server.site import SAY, Site, make_site
 
 from bullswarm_core.errors import RunConflictError, StorageError
 from bullswarm_core.runs.journal import Journal

@@ -15,8 +15,8 @@ from bullswarm_core.fast.files import expanded, home_folder, is_behind, read_jso
 from bullswarm_core.fast.hook_state import number
 from bullswarm_core.fast.moments import epoch_of, iso_of, span
 from bullswarm_core.fast.text import clipped, one_line
-from bullswarm_core.home import Home
-from bullswarm_core.paths import expand_path
+from bullswarm_core.process.environment import expand_path
+from bullswarm_core.store.home import Home
 from bullswarm_core.wire import iso
 
 moments = st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC))

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.server.site import ANSWER, SAY, WAIT_FOR_GO, Site, make_site, until
+from tests.processes import until
+from tests.server.site import ANSWER, SAY, WAIT_FOR_GO, Site, make_site
 
-from bullswarm_core.home import write_json
 from bullswarm_core.pools import Pool, Window
 from bullswarm_core.routing.overview import overview
+from bullswarm_core.store.home import write_json
 from bullswarm_server import mod_state
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -112,7 +113,7 @@ def test_the_verb_writes_it_anew_and_prints_what_it_wrote(site: Site) -> None:
 
 def test_a_run_whose_kernel_died_is_told_as_that(site: Site) -> None:
     created = site.create()
-    site.kernel_that_dies_at("bullswarm_core.runs.pick:decide", created.run_id)
+    site.kernel_that_dies_at("bullswarm_core.attempts.pick:decide", created.run_id)
     found = site.say("mod-state").document["runs"]
     assert [(run["runId"], run["state"]) for run in found] == [(created.run_id, "kernel-gone")]
 

@@ -11,11 +11,10 @@ import pytest
 from tests.core.runs.journals import document
 from tests.server.site import Site, make_site
 
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.errors import UnknownNameError
 from bullswarm_core.runs.events import RunFinished, RunReopened, SteeringAdded
-from bullswarm_core.runs.folds import Folds
-from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.runs.journal import Folds, Journal
 from bullswarm_server import hook_state, mod_state
 from bullswarm_server.ops.launch import Origin, create_workflow
 

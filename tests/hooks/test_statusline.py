@@ -18,10 +18,10 @@ from tests.hooks.state import hook_state_document, pool, write_state
 
 from bullswarm_core.fast.moments import iso_of
 from bullswarm_core.fast.rate_limits import merged_meter, windows_in
-from bullswarm_core.home import Home
 from bullswarm_core.pools import Window
-from bullswarm_core.quota.lease import meter_lock
-from bullswarm_core.quota.readings import Refusal, load_reading, reading_from, write_reading
+from bullswarm_core.quota.holds import meter_lock
+from bullswarm_core.quota.reading import Refusal, load_reading, reading_from, write_reading
+from bullswarm_core.store.home import Home
 
 NOW = 1_796_000_000.0
 

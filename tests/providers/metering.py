@@ -8,10 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bullswarm_core.connector import PoolProfile
 from bullswarm_core.errors import MeterError
-from bullswarm_core.home import Home
-from bullswarm_core.quota.observing import MeterContext, Observation
+from bullswarm_core.pools.connector import PoolProfile
+from bullswarm_core.quota.observation import MeterContext, Observation
+from bullswarm_core.store.home import Home
 from bullswarm_providers import registry
 
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)

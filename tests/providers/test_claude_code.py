@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bullswarm_core.connector import PoolProfile
-from bullswarm_core.home import Home
+from bullswarm_core.launch.plan import LaunchPlan, plan_launch
 from bullswarm_core.pools import Rung
-from bullswarm_core.workers.launch import LaunchPlan, plan_launch
+from bullswarm_core.pools.connector import PoolProfile
+from bullswarm_core.store.home import Home
 from bullswarm_providers import registry
 
 

@@ -12,7 +12,7 @@ from tests.providers.metering import JUNK, NOW, TOKEN, Vendor, body, odd, shown,
 
 from bullswarm_core.errors import MeterError
 from bullswarm_core.pools import Window
-from bullswarm_core.quota.observing import Observation
+from bullswarm_core.quota.observation import Observation
 from bullswarm_providers.claude_code.meter import installed_version, usage_overage, usage_windows
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.providers.claude_metering import assert_in_range, ms, numbers
 from tests.providers.metering import JUNK, NOW, Vendor, body, odd, profile, shown, with_binaries, write
 
-from bullswarm_core.quota.observing import MeterContext, Observation
-from bullswarm_core.workers.facts import ExitFacts, StreamFacts
+from bullswarm_core.quota.observation import MeterContext, Observation
+from bullswarm_core.streams.facts import ExitFacts, StreamFacts
 from bullswarm_providers.claude_code.meter import cached_usage, event_windows, reading_in_stream
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.providers.metering import NOW, Vendor, body, profile, shown, with_binaries, write
 
 from bullswarm_core.errors import MeterError
-from bullswarm_core.workers.line_rpc import Reply
+from bullswarm_core.process.json_rpc import Reply
 from bullswarm_providers.codex.meter import refusal, token_expiry
 
 Codex = Callable[[str], dict[str, str]]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullswarm_core.workers.facts import Denial
+from bullswarm_core.streams.facts import Denial
 from bullswarm_providers.codex import rollout
 from bullswarm_providers.codex.rollout import denials_in_rollout, refusals, rollout_of
 

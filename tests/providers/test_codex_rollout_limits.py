@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.providers.metering import NOW, Vendor, body, odd, profile, with_binaries, write
 
-from bullswarm_core.quota.observing import MeterContext, Observation
-from bullswarm_core.workers.facts import ExitFacts, StreamFacts
+from bullswarm_core.quota.observation import MeterContext, Observation
+from bullswarm_core.streams.facts import ExitFacts, StreamFacts
 from bullswarm_providers.codex import rollout_limits
 from bullswarm_providers.codex.rollout_limits import readings_of, rollout_readings
 

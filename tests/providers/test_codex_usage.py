@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from tests.providers.metering import JUNK, NOW, body, odd, shown
 
-from bullswarm_core.quota.observing import Observation
+from bullswarm_core.quota.observation import Observation
 from bullswarm_core.quota.windows import gates_model
 from bullswarm_providers.codex.usage import app_server_reading, http_reading, limit_id, overage_of, rollout_reading
 

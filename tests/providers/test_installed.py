@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bullswarm_core.home import Home, write_json
+from bullswarm_core.store.home import Home, write_json
 from bullswarm_providers import installed
 
 

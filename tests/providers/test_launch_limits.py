@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import bullswarm_providers
-from bullswarm_core.home import Home
+from bullswarm_core.launch.plan import plan_launch
 from bullswarm_core.pools import Rung
-from bullswarm_core.workers.launch import plan_launch
+from bullswarm_core.store.home import Home
 from bullswarm_providers import registry
 
 FOLDER = Path(bullswarm_providers.__file__).parent

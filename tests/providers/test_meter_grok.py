@@ -9,7 +9,7 @@ from hypothesis import given
 from tests.providers.metering import NOW, TOKEN, Vendor, assert_sane, body, odd, shown, with_binaries, write
 
 from bullswarm_core.errors import MeterError
-from bullswarm_core.quota.vendor_values import used_percent
+from bullswarm_core.meters.normalize import used_percent
 from bullswarm_providers.grok import meter as grok
 
 

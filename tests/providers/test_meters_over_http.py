@@ -11,8 +11,8 @@ import pytest
 from tests.providers.metering import NOW, TOKEN, body, enable, profile, shown, with_binaries, write
 
 from bullswarm_core.errors import MeterError
-from bullswarm_core.quota.endpoints import guarded_fetch, guarded_post
-from bullswarm_core.quota.observing import MeterContext, Observation
+from bullswarm_core.meters.endpoints import guarded_fetch, guarded_post
+from bullswarm_core.quota.observation import MeterContext, Observation
 
 GLM = {"env": {"ANTHROPIC_BASE_URL": "https://api.z.ai/api/anthropic", "ANTHROPIC_AUTH_TOKEN": TOKEN}}
 KIMI = {"env": {"ANTHROPIC_BASE_URL": "https://api.kimi.com/coding/", "ANTHROPIC_API_KEY": TOKEN}}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bullswarm_core.errors import ModelListError
-from bullswarm_core.model_lists import ModelEntry
+from bullswarm_core.pools.model_catalog import ModelEntry
 from bullswarm_providers.claude_code.models import models_of
 from bullswarm_providers.codex.models import page_of
 from bullswarm_providers.printed_models import from_bullets, from_columns, from_lines

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.providers.metering import enable, profile, with_binaries, write
 
-from bullswarm_core.home import Home
+from bullswarm_core.launch.plan import LaunchPlan, plan_launch, shown_command
 from bullswarm_core.pools import LANES, Lane, Rung
-from bullswarm_core.workers.launch import LaunchPlan, plan_launch, shown_command
+from bullswarm_core.store.home import Home
 from bullswarm_providers import registry
 
 KEY = "secret-key-4711"

@@ -12,7 +12,7 @@ import pytest
 
 import bullswarm_core
 import bullswarm_providers
-from bullswarm_core.connector_launch import Provider
+from bullswarm_core.provider import Provider
 
 DECLARED = {
     name: each for name, each in vars(Provider).items() if inspect.isfunction(each) and not name.startswith("_")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bullswarm_core.errors import UnknownNameError
-from bullswarm_core.home import Home
+from bullswarm_core.store.home import Home
 from bullswarm_providers import installed, registry
 from bullswarm_providers.loaded import Loaded
 
@@ -108,7 +108,7 @@ def test_an_unknown_pool_names_the_known_ones(environ: dict[str, str]) -> None:
 def test_a_local_provider_is_checked_once_and_again_when_it_changed(
     environ: dict[str, str], binaries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import bullswarm_core.connector_schema as schema
+    import bullswarm_core.pools.connector_schema as schema
 
     executable(binaries, "mine")
     home = Home()
@@ -173,7 +173,7 @@ def test_a_provider_may_be_code_alone_and_have_accounts(environ: dict[str, str],
     executable(binaries, "mine")
     home = Home()
     code = (
-        "from bullswarm_core.connector import Account\n"
+        "from bullswarm_core.pools.connector import Account\n"
         f"CONNECTOR = {CONNECTOR!r}\n"
         "def accounts(connector, environ):\n"
         "    return [Account(), Account('work', '/w', {'WHO': 'work'}), Account('BAD NAME')]\n"
@@ -237,7 +237,7 @@ def test_one_interpreter_may_run_two_programs(environ: dict[str, str]) -> None:
 def test_one_account_id_in_two_folders_is_one_pool(environ: dict[str, str], binaries: Path, own_home: Path) -> None:
     executable(binaries, "claude")
     (own_home / ".claude.json").write_text('{"oauthAccount": {"accountUuid": "u1"}}', encoding="utf-8")
-    code = "from bullswarm_core.connector import Account\ndef accounts(*_):\n    return [Account(None, '/w', account='u1')]\n"
+    code = "from bullswarm_core.pools.connector import Account\ndef accounts(*_): return [Account(None, '/w', account='u1')]\n"
     local(Home(), "mine", CLAUDE, code)
     assert ids(registry.load(Home(), environ)) == ["claude-code", "echo"]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bullswarm_core.caller import find_caller
-from bullswarm_core.connector import PoolProfile
 from bullswarm_core.fast.hook_state import HookState
-from bullswarm_core.home import Home
+from bullswarm_core.pools.caller import find_caller
+from bullswarm_core.pools.connector import PoolProfile
+from bullswarm_core.store.home import Home
 from bullswarm_providers import registry
 from bullswarm_server.hook_state import refresh
 

@@ -20,8 +20,9 @@ from urllib.parse import quote
 
 import psutil
 from tests.agents.install import BIN_FOLDER, install
-from tests.agents.scripted_model import Script, ScriptedModel, fail, hang_before_headers, hang_mid_stream, say
-from tests.agents.scripted_model import say_nothing as nothing
+from tests.agents.scripted_model.scenario import Script, fail, hang_before_headers, hang_mid_stream, say
+from tests.agents.scripted_model.scenario import say_nothing as nothing
+from tests.agents.scripted_model.server import ScriptedModel
 from tests.agents.setups import SETUPS, Setup
 from tests.recordings.cleaning import clean
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from tests.server.documents import Command, GivenFile, made_equal
 from tests.server.site import SYSTEM_PATH, Said, Site
 
-from bullswarm_core.home import Home
 from bullswarm_core.pools import Window
 from bullswarm_core.quota.history import append_history
-from bullswarm_core.quota.observing import Observation
-from bullswarm_core.quota.readings import write_reading
+from bullswarm_core.quota.observation import Observation
+from bullswarm_core.quota.reading import write_reading
+from bullswarm_core.store.home import Home
 from bullswarm_core.wire import stamp
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"

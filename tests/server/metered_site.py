@@ -9,7 +9,7 @@ from tests.server.site import Site
 READER = """
 from datetime import timedelta
 from bullswarm_core.pools import Window
-from bullswarm_core.quota.observing import Observation
+from bullswarm_core.quota.observation import Observation
 
 def live_reading(context):
     body = context.fetch(context.endpoints["usage"], {"Authorization": "Bearer sk-SECRET-1"})

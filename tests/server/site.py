@@ -18,15 +18,15 @@ from typing import Any
 from tests.processes import keeper_record, processes_of
 from tests.processes import until as until
 
-from bullswarm_core.database import open_database
-from bullswarm_core.home import Home, write_json
-from bullswarm_core.ledger import Booking, entries
+from bullswarm_core.dispatch.ledger import Booking, entries
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.pools import Lane
 from bullswarm_core.runs.events import RunCreated
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.task import Task
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home, write_json
 from bullswarm_server.cli.main import dispatch
 from bullswarm_server.ops.launch import Origin, create_run
 

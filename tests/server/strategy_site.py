@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bullswarm_core.home import Home, read_json
-from bullswarm_core.settings import Settings
+from bullswarm_core.pools.settings import Settings
+from bullswarm_core.store.home import Home, read_json
 from bullswarm_server.cli import strategy
 from bullswarm_server.cli.context import CommandContext
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from bullswarm_core.database import open_database
-from bullswarm_core.home import Home
-from bullswarm_core.labels import set_label
-from bullswarm_core.ledger import Booking, book
-from bullswarm_core.workers.identity import current
+from bullswarm_core.dispatch.ledger import Booking, book
+from bullswarm_core.pools.labels import set_label
+from bullswarm_core.process.identity import current
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home
 from bullswarm_server.cli import assignments
 from bullswarm_server.cli.context import CommandContext
 

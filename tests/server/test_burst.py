@@ -12,11 +12,11 @@ from typing import Any
 
 from tests.server.site import Site
 
-from bullswarm_core.ledger import entries
+from bullswarm_core.dispatch.ledger import entries
 from bullswarm_core.pools import Window
 from bullswarm_core.quota.history import append_history
-from bullswarm_core.quota.observing import Observation
-from bullswarm_core.quota.readings import write_reading
+from bullswarm_core.quota.observation import Observation
+from bullswarm_core.quota.reading import write_reading
 from bullswarm_core.wire import stamp
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -27,10 +27,10 @@ PICKS = 20
 PICKER = """
 import json, sys
 from datetime import datetime
-from bullswarm_core.database import open_database
-from bullswarm_core.home import Home
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.pick import pick_pool
+from bullswarm_core.attempts.pick import pick_pool
 from bullswarm_server.ops.services import services_for
 import os
 

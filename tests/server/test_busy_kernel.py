@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 from tests.core.runs.journals import document
-from tests.server.site import Site, until
+from tests.processes import until
+from tests.server.site import Site
 from tests.server.test_workflow_evidence import OBEDIENT, judgement, step
 from tests.server.workflows import begin, ended, statuses, wish
 
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.runs.events import StopRequested
-from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.intents import continue_node
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.runs.run_files import RunFolder
 
 STOPPABLE = "n=0; while [ $n -lt 2400 ]; do sleep 0.05; n=$((n+1)); done"
 

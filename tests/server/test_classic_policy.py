@@ -10,12 +10,12 @@ from tests.core.runs.journals import document
 from tests.server.site import SAY, Site
 from tests.server.workflows import begin, ended
 
-from bullswarm_core.home import write_json
-from bullswarm_core.labels import set_label
+from bullswarm_core.dispatch.quarantines import in_force, record
 from bullswarm_core.pools import Window
-from bullswarm_core.quarantines import in_force, record
-from bullswarm_core.quota.readings import write_reading
+from bullswarm_core.pools.labels import set_label
+from bullswarm_core.quota.reading import write_reading
 from bullswarm_core.routing.quarantine import Quarantine
+from bullswarm_core.store.home import write_json
 from bullswarm_core.wire import iso
 
 SPENT = "You've hit your usage limit."

@@ -12,7 +12,7 @@ from tests.server.site import Site
 from tests.server.terminals import on_terminal
 
 from bullswarm_core.fast import hook_state
-from bullswarm_core.home import write_json
+from bullswarm_core.store.home import write_json
 from bullswarm_server.cli.completion import SHELLS, whole_parser
 from bullswarm_server.cli.main import VERBS
 

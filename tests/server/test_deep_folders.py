@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from tests.core.runs.journals import document
-from tests.core.runs.trees import git
-from tests.server.site import ANSWER, SAY, Site, until
+from tests.core.trees.worktrees import git
+from tests.processes import until
+from tests.server.site import ANSWER, SAY, Site
 from tests.server.workflows import begin, ended, statuses
 
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.wire import stamp
 
 DEEP = 'python3 -c \'import os\nfor _ in range(1500): os.mkdir("a"); os.chdir("a")\''
@@ -77,7 +78,7 @@ def test_a_deep_folder_in_a_worktree_is_no_trouble(site: Site, words: tuple[str,
 
 KERNEL_THAT_CANNOT_CLEAN_UP = """
 import sys
-from bullswarm_core.runs import attempt
+from bullswarm_core.attempts import attempt
 from bullswarm_server.kernel import main
 
 def broken(path):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tests.server.site import SAY, Site, tree, until
+from tests.processes import until
+from tests.server.site import SAY, Site, tree
 
 
 def kept(folder: Path) -> dict[str, tuple[int, bytes]]:

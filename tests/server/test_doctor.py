@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bullswarm_core.home import Home
-from bullswarm_core.settings import update_settings
-from bullswarm_core.values import replace
+from bullswarm_core._dataclasses import replace
+from bullswarm_core.pools.settings import update_settings
+from bullswarm_core.store.home import Home
 from bullswarm_providers import registry
 from bullswarm_server.cli import doctor
 from bullswarm_server.cli.context import CommandContext
@@ -130,7 +130,7 @@ def test_a_person_sees_one_line_per_check_with_its_fix(context: CommandContext) 
 
 
 def test_a_weaker_confinement_is_a_warning(context: CommandContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bullswarm_core.workers import confinement
+    from bullswarm_core.process import confinement
 
     monkeypatch.setattr(confinement, "problem", lambda: "")
     monkeypatch.setattr(confinement, "weakness", lambda: "this kernel (Landlock 5) cannot stop a thing")

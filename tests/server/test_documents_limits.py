@@ -7,12 +7,17 @@ import re
 import pytest
 from tests.server.documents import ROOT
 
-from bullswarm_core import ledger
-from bullswarm_core.judging import answer, answer_schema, evidence_child
-from bullswarm_core.program import evidence_issues, issues, model, shape, step_issues, text_issues
-from bullswarm_core.quota import durations, history, ladder
-from bullswarm_core.routing import forecast, measure, sparing
-from bullswarm_core.runs import clocks, failure_rule, intents, result_summary
+from bullswarm_core.answers import answer, data_child, schema
+from bullswarm_core.attempts import prepare
+from bullswarm_core.dispatch import ledger
+from bullswarm_core.program import model, step_checks, validate
+from bullswarm_core.program import model as text_issues
+from bullswarm_core.quota import durations, history, holds
+from bullswarm_core.reports import summary
+from bullswarm_core.routing import measure
+from bullswarm_core.routing import measure as forecast
+from bullswarm_core.routing import measure as sparing
+from bullswarm_core.runs import intents, retry
 from bullswarm_hooks import delegation
 from bullswarm_server.cli import task_arguments, workflow_arguments
 from bullswarm_server.dashboard import web
@@ -40,15 +45,15 @@ SAID = [
     (MCP, f"`concurrency` (1 to {workflow_arguments.MOST_CONCURRENCY})"),
     (
         CONFIGURATION,
-        f"{evidence_issues.MOST_EVIDENCE}, each 1 to {evidence_issues.MOST_EVIDENCE_SEC} seconds"
+        f"{step_checks.MOST_EVIDENCE}, each 1 to {step_checks.MOST_EVIDENCE_SEC} seconds"
         f" ({model.DEFAULT_EVIDENCE_SEC:g})",
     ),
-    (WORKFLOWS, f"at most {evidence_issues.MOST_EVIDENCE} checks, in order"),
-    (CONFIGURATION, f"| rounds of a loop | 1 to {issues.MOST_ROUNDS} |"),
+    (WORKFLOWS, f"at most {step_checks.MOST_EVIDENCE} checks, in order"),
+    (CONFIGURATION, f"| rounds of a loop | 1 to {validate.MOST_ROUNDS} |"),
     (CONFIGURATION, f"at most {workflow_arguments.MOST_RETRIES} by `--retry-attempts`"),
-    (CONFIGURATION, f"{mib(answer_schema.MOST_SCHEMA_BYTES)}, {mib(answer.MOST_ANSWER_BYTES)}, both 64 levels"),
-    (START, f"may have {mib(answer_schema.MOST_SCHEMA_BYTES)} and an answer {mib(answer.MOST_ANSWER_BYTES)}"),
-    (CONFIGURATION, f"| data that a check reads | {mib(evidence_child.MOST_VALUE_BYTES)} |"),
+    (CONFIGURATION, f"{mib(schema.MOST_SCHEMA_BYTES)}, {mib(answer.MOST_ANSWER_BYTES)}, both 64 levels"),
+    (START, f"may have {mib(schema.MOST_SCHEMA_BYTES)} and an answer {mib(answer.MOST_ANSWER_BYTES)}"),
+    (CONFIGURATION, f"| data that a check reads | {mib(data_child.MOST_VALUE_BYTES)} |"),
     (CONFIGURATION, f"| `--timeout` | {task_arguments.LARGEST_TIMEOUT_SEC // 86400} days |"),
     (CONFIGURATION, f"| {intents.MOST_MESSAGE:,} and {intents.MOST_REASON} characters |"),
     (CONFIGURATION, f"{delegation._LONGEST_ANSWER:,} characters"),
@@ -56,16 +61,16 @@ SAID = [
     (CONFIGURATION, f"| open pages of the web dashboard | {web.MOST_SESSIONS} |"),
     (CONFIGURATION, f"{ledger.MAX_AGE.total_seconds() / 3600:g} hours at most"),
     (CONFIGURATION, f"(at most {mib(history.LARGEST_BYTES)} a pool)"),
-    (CONFIGURATION, f"may write nothing ({clocks.SILENCE_SEC:g};"),
-    (CONFIGURATION, f"may change no file ({clocks.NO_PROGRESS_SEC:g})"),
-    (WORKFLOWS, f"0 to {shape.MOST_MINUTES}; 0 leaves it out"),
-    (WORKFLOWS, f"at most {step_issues.PHASE_LENGTH} and {step_issues.LABEL_LENGTH} characters"),
-    (WORKFLOWS, f"at most {result_summary.MOST_BYTES:,} bytes"),
+    (CONFIGURATION, f"may write nothing ({prepare.SILENCE_SEC:g};"),
+    (CONFIGURATION, f"may change no file ({prepare.NO_PROGRESS_SEC:g})"),
+    (WORKFLOWS, f"0 to {step_checks.MOST_MINUTES}; 0 leaves it out"),
+    (WORKFLOWS, f"at most {step_checks.PHASE_LENGTH} and {step_checks.LABEL_LENGTH} characters"),
+    (WORKFLOWS, f"at most {summary.MOST_BYTES:,} bytes"),
     (
         WORKFLOWS,
-        "waits {:g} and then {:g} seconds".format(*(wait.total_seconds() for wait in failure_rule.BACK_OFFS)),
+        "waits {:g} and then {:g} seconds".format(*(wait.total_seconds() for wait in retry.BACK_OFFS)),
     ),
-    (ROUTING, f"`live` up to {ladder.FRESH.total_seconds() / 60:g} minutes"),
+    (ROUTING, f"`live` up to {holds.FRESH.total_seconds() / 60:g} minutes"),
     (ROUTING, f"at {forecast.NEAR_LIMIT_PCT:g} % or more"),
     (ROUTING, f"forecast at {measure.DRAINING_FORECAST_PCT:g} % or more"),
     (ROUTING, f"its week ends within {'a day' if sparing.LEAD_MINUTES['weekly'] == 1440 else '?'}"),
@@ -73,8 +78,8 @@ SAID = [
     (ROUTING, f"else {durations.DEFAULT_EXPECTED_MINUTES['analyze']['medium']:g}, or 10 and 6 for `build`"),
     (
         PROVIDERS,
-        f"alone\nfor {ladder.FIRST_BACKOFF.total_seconds() / 60:g} to"
-        f" {ladder.LONGEST_BACKOFF.total_seconds() / 60:g} minutes",
+        f"alone\nfor {holds.FIRST_BACKOFF.total_seconds() / 60:g} to"
+        f" {holds.LONGEST_BACKOFF.total_seconds() / 60:g} minutes",
     ),
     (MCP, f"| Claude Code | {waits._LONG_SEC:g},"),
     (MCP, f"| Codex | {waits._CODEX_SEC:g}; {waits._CODE_MODE_SEC:g} by itself"),

@@ -13,11 +13,11 @@ from typing import get_args
 import pytest
 from tests.server.documents import PAGES, ROOT
 
-from bullswarm_core.connector_schema import ConnectorPart, LaunchPart, SignInPart
-from bullswarm_core.judging.facts import FailureKind, NoteKind
+from bullswarm_core.judging.model import FailureKind, NoteKind
+from bullswarm_core.pools.connector_schema import ConnectorPart, LaunchPart, SignInPart
+from bullswarm_core.pools.settings import Settings
 from bullswarm_core.program.json_schema import json_schema
 from bullswarm_core.routing.policies import POLICY_NAMES
-from bullswarm_core.settings import Settings
 from bullswarm_server.cli.main import VERBS
 from bullswarm_server.cli.workflow_arguments import MOST_CONCURRENCY, MOST_RETRIES
 from bullswarm_server.dashboard.view_help import KEYS
@@ -130,8 +130,8 @@ def test_every_variable_stands_in_the_configuration() -> None:
 
 def test_every_key_of_the_settings_stands_in_the_configuration() -> None:
     page = TEXTS["docs/configuration.md"]
-    source = (ROOT / "core/bullswarm_core/settings.py").read_text(encoding="utf-8")
-    reader = (ROOT / "core/bullswarm_core/settings_reader.py").read_text(encoding="utf-8")
+    source = (ROOT / "core/bullswarm_core/pools/settings.py").read_text(encoding="utf-8")
+    reader = (ROOT / "core/bullswarm_core/pools/settings.py").read_text(encoding="utf-8")
     keys = set(re.findall(r"\.get\(\"(\w+)\"", source + reader))
     assert len(keys) > 20
     assert [key for key in sorted(keys) if not re.search(rf"\b{key}\b", page)] == []

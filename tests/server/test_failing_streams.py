@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.server.site import SYSTEM_PATH
 
-from bullswarm_core.home import Home
+from bullswarm_core.store.home import Home
 from bullswarm_server.cli import main as command_line
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

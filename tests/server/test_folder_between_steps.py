@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.core.judging.trees import git
 from tests.core.runs.journals import document
+from tests.core.trees.snapshots import git
 from tests.server.site import ANSWER, Site
 from tests.server.workflows import begin, ended, go_on, statuses
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from bullswarm_core.database import open_database
-from bullswarm_core.home import Home
 from bullswarm_core.runs.attempt_result import JudgementRecord, MetaRecord
 from bullswarm_core.runs.events import AttemptFinished, AttemptPicked, RunCreated
 from bullswarm_core.runs.journal import Journal
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.health import SavedOutput, check, run
 

@@ -7,13 +7,14 @@ from datetime import timedelta
 
 import pytest
 from tests.core.runs.journals import document
-from tests.server.site import SAY, WAIT_FOR_GO, Site, tree, until
+from tests.processes import until
+from tests.server.site import SAY, WAIT_FOR_GO, Site, tree
 from tests.server.workflow_site import GATED, actors, goal
 
-from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.dispatch.services import utc_now
+from bullswarm_core.kernel.removal import remove_run
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.removal import remove_run
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_core.wire import stamp
 
 

@@ -15,11 +15,11 @@ from tests.server.mcp.calling import calling
 from tests.server.site import CONNECTOR, SAY, Site
 
 import bullswarm_core
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.errors import UsageError
-from bullswarm_core.home import Home
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.launch.trusted_programs import command_places, place_in_reach
 from bullswarm_core.runs.task import Task
-from bullswarm_core.workers.trusted_programs import command_places, place_in_reach
+from bullswarm_core.store.home import Home
 from bullswarm_server.ops.launch import Origin, create_run, refuse_home_in_reach
 
 

@@ -8,9 +8,10 @@ import threading
 from typing import Any
 
 import pytest
-from tests.core.quota.endpoint import Answer, Endpoint, endpoint
+from tests.core.meters.endpoint import Answer, Endpoint, endpoint
+from tests.processes import until
 from tests.server.metered_site import LIVE, metered
-from tests.server.site import WAIT_FOR_GO, Site, until
+from tests.server.site import WAIT_FOR_GO, Site
 
 
 @pytest.fixture

@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 from tests.core.runs.journals import document
-from tests.core.runs.trees import contents, git, untouched, write
-from tests.server.site import ANSWER, CONNECTOR, Site, until
+from tests.core.trees.worktrees import contents, git, untouched, write
+from tests.processes import until
+from tests.server.site import ANSWER, CONNECTOR, Site
 from tests.server.workflows import begin, ended, go_on, result, statuses
 
+from bullswarm_core.dispatch.services import utc_now
+from bullswarm_core.process.confinement import can_confine
 from bullswarm_core.runs.events import AttemptFinished
 from bullswarm_core.runs.intents import rerun
-from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.runs.worktrees import unmerged
-from bullswarm_core.workers.confinement import can_confine
+from bullswarm_core.trees.worktree import unmerged
 from bullswarm_server.ops.launch import Origin, create_workflow
 
 # The prompt holds one line of shell, which is run in the folder of work; the rest of the task is no command.
@@ -227,17 +228,17 @@ def test_what_stands_in_the_way_ends_the_attempt_before_its_worker_starts(shells
 
 
 MOMENTS = (
-    "bullswarm_core.runs.worktrees:Worktree.make",
-    "bullswarm_core.runs.worktrees:commit_tree",
-    "bullswarm_core.runs.worktrees:_identity",
-    "bullswarm_core.runs.attempt:prepare",
-    "bullswarm_core.runs.attempt:conclude",
-    "bullswarm_core.runs.worktrees:Worktree.merge_back",
-    "bullswarm_core.runs.worktrees:carry_out",
-    "bullswarm_core.runs.isolation:_after",
-    "bullswarm_core.runs.attempt:record_decision",
-    "bullswarm_core.runs.isolation:Apart.clear",
-    "bullswarm_core.runs.worktrees:_delete",
+    "bullswarm_core.trees.worktree:Worktree.make",
+    "bullswarm_core.trees.worktree:commit_tree",
+    "bullswarm_core.trees.worktree:_identity",
+    "bullswarm_core.attempts.attempt:prepare",
+    "bullswarm_core.attempts.attempt:conclude",
+    "bullswarm_core.trees.worktree:Worktree.merge_back",
+    "bullswarm_core.trees.worktree:carry_out",
+    "bullswarm_core.attempts.isolation:_after",
+    "bullswarm_core.attempts.attempt:record_decision",
+    "bullswarm_core.attempts.isolation:Apart.clear",
+    "bullswarm_core.trees.worktree:_delete",
 )
 
 

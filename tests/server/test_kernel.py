@@ -8,18 +8,19 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.server.site import SAY, WAIT_FOR_GO, Said, Site, until
+from tests.processes import until
+from tests.server.site import SAY, WAIT_FOR_GO, Said, Site
 
-from bullswarm_core.home import write_json
-from bullswarm_core.runs.liveness import KernelState, kernel_state
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.dispatch.services import utc_now
+from bullswarm_core.kernel.liveness import KernelState, kernel_state
+from bullswarm_core.store.home import write_json
 from bullswarm_server.ops.launch import request_stop
 
-BETWEEN_PICK_AND_LAUNCH = "bullswarm_core.runs.attempt:LiveAttempt.start"
-BEFORE_IT_SAW_ITS_KEEPER = "bullswarm_core.runs.attempt:LiveAttempt._launched"
-BEFORE_THE_JUDGEMENT = "bullswarm_core.runs.attempt:conclude"
-BEFORE_ITS_RECORD = "bullswarm_core.runs.attempt:record_decision"
-BEFORE_THE_VERDICT = "bullswarm_core.runs.outcome:verdict_of"
+BETWEEN_PICK_AND_LAUNCH = "bullswarm_core.attempts.attempt:LiveAttempt.start"
+BEFORE_IT_SAW_ITS_KEEPER = "bullswarm_core.attempts.attempt:LiveAttempt._launched"
+BEFORE_THE_JUDGEMENT = "bullswarm_core.attempts.attempt:conclude"
+BEFORE_ITS_RECORD = "bullswarm_core.attempts.attempt:record_decision"
+BEFORE_THE_VERDICT = "bullswarm_core.kernel.outcome:verdict_of"
 WRITE_AND_WAIT = f"echo made > made.txt\n{WAIT_FOR_GO}"
 
 
@@ -179,7 +180,7 @@ def test_a_second_kernel_leaves_the_run_to_the_first(site: Site) -> None:
 def test_kernels_that_keep_dying_end_the_wait_with_their_last_words(site: Site) -> None:
     site.worker("alpha", SAY)
     run_id = site.create().run_id
-    site.kernel_that_dies_at("bullswarm_core.runs.engine:pick_pool", run_id)
+    site.kernel_that_dies_at("bullswarm_core.kernel.engine:pick_pool", run_id)
     write_json(site.home.labels_file, {})
     site.home.state_file.write_text("{ damaged")
     said = resume(site, run_id)

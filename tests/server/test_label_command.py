@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bullswarm_core.errors import UsageError
-from bullswarm_core.home import Home, read_json
+from bullswarm_core.store.home import Home, read_json
 from bullswarm_server.cli import label
 from bullswarm_server.cli.context import CommandContext
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 
 from tests.core.runs.journals import document
-from tests.server.site import ANSWER, WAIT_FOR_GO, Site, until
+from tests.processes import until
+from tests.server.site import ANSWER, WAIT_FOR_GO, Site
 from tests.server.workflows import begin, ended, statuses
 
 from bullswarm_server.ops.launch import start_kernel
@@ -57,7 +58,7 @@ def test_a_step_whose_keeper_was_told_to_end_is_tried_again(site: Site) -> None:
     run_id = begin(site, document({"id": "a"}))
     started = site.project / "started"
     until(started.exists, "the worker is at work")
-    (keeper,) = (pid for pid, line in site.processes().items() if "keeper.py" in line)
+    (keeper,) = (pid for pid, line in site.processes().items() if "keeper/main.py" in line)
     take_down(site, keeper)
     start_kernel(site.home, run_id, environ=site.environ)
     state = ended(site, run_id)

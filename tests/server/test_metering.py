@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.core.quota.endpoint import Answer, Endpoint, endpoint
+from tests.core.meters.endpoint import Answer, Endpoint, endpoint
+from tests.processes import until
 from tests.server.metered_site import LIVE, metered
-from tests.server.site import Site, tree, until
+from tests.server.site import Site, tree
 
 from bullswarm_core.pools import Window
 from bullswarm_core.quota.holds import load_hold
-from bullswarm_core.quota.readings import load_reading, write_reading
+from bullswarm_core.quota.reading import load_reading, write_reading
 from bullswarm_server import meters
 from bullswarm_server.ops.meters import PATIENCE_SEC, STARTING_SEC, claim
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from tests.core.runs.journals import document
-from tests.server.site import SAY, Site, until
+from tests.processes import until
+from tests.server.site import SAY, Site
 from tests.server.workflow_site import GATED, actors, goal
 
 from bullswarm_core.errors import StateError
-from bullswarm_core.home import write_json
-from bullswarm_core.settings import settings_from
+from bullswarm_core.pools.settings import settings_from
+from bullswarm_core.store.home import write_json
 
 
 def notify_by(site: Site, command: Any) -> None:
@@ -78,9 +79,9 @@ def test_a_command_that_fails_fails_no_run(site: Site, command: Any) -> None:
 
 
 def test_a_command_that_never_ends_is_ended(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bullswarm_core.runs.services import utc_now
-    from bullswarm_core.values import replace
-    from bullswarm_core.workers.identity import current
+    from bullswarm_core._dataclasses import replace
+    from bullswarm_core.dispatch.services import utc_now
+    from bullswarm_core.process.identity import current
     from bullswarm_server.notify import Notifier
 
     site.worker("one", SAY)

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from tests.server.site import ANSWER, Site, tree
 
-from bullswarm_core.home import write_json
+from bullswarm_core.attempts.pick import choose, look
 from bullswarm_core.pools import Window
 from bullswarm_core.quota.durations import expectations
-from bullswarm_core.quota.readings import write_reading
+from bullswarm_core.quota.reading import write_reading
 from bullswarm_core.routing import Decision
-from bullswarm_core.runs.pick import choose, look
 from bullswarm_core.runs.task import Task
+from bullswarm_core.store.home import write_json
 from bullswarm_core.wire import iso, parse_iso
 from bullswarm_server.ops.services import services_for
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from bullswarm_core.database import open_database
+from bullswarm_core.dispatch.ledger import Booking, book
 from bullswarm_core.errors import StateError, UsageError
-from bullswarm_core.home import Home, write_json
-from bullswarm_core.labels import set_label
-from bullswarm_core.ledger import Booking, book
 from bullswarm_core.pools import Window
-from bullswarm_core.quota.readings import write_reading
-from bullswarm_core.settings import update_settings
-from bullswarm_core.workers.identity import current
+from bullswarm_core.pools.labels import set_label
+from bullswarm_core.pools.settings import update_settings
+from bullswarm_core.process.identity import current
+from bullswarm_core.quota.reading import write_reading
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home, write_json
 from bullswarm_server.cli import pools
 from bullswarm_server.cli.context import CommandContext
 

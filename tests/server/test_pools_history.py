@@ -14,11 +14,11 @@ import pytest
 from tests.server.terminals import on_terminal, plain_text
 
 from bullswarm_core.errors import UnknownNameError, UsageError
-from bullswarm_core.home import Home
-from bullswarm_core.labels import set_label
 from bullswarm_core.pools import Window
+from bullswarm_core.pools.labels import set_label
 from bullswarm_core.quota.history import append_history
-from bullswarm_core.quota.observing import Observation
+from bullswarm_core.quota.observation import Observation
+from bullswarm_core.store.home import Home
 from bullswarm_server.cli import pools
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.displays.terminal import cells

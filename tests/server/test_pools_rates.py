@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.server.site import Site, tree
 
-from bullswarm_core.ledger import Booking, book
+from bullswarm_core.dispatch.ledger import Booking, book
 from bullswarm_core.pools import Window
+from bullswarm_core.process.identity import current
 from bullswarm_core.quota.history import append_history
-from bullswarm_core.quota.observing import Observation
-from bullswarm_core.quota.readings import write_reading
+from bullswarm_core.quota.observation import Observation
+from bullswarm_core.quota.reading import write_reading
 from bullswarm_core.wire import stamp
-from bullswarm_core.workers.identity import current
 
 MINUTE = timedelta(minutes=1)
 

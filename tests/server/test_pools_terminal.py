@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from tests.server.terminals import on_terminal, plain_text
 
-from bullswarm_core.home import Home
 from bullswarm_core.pools import Window
-from bullswarm_core.quota.readings import write_reading
-from bullswarm_core.settings import update_settings
+from bullswarm_core.pools.settings import update_settings
+from bullswarm_core.quota.reading import write_reading
+from bullswarm_core.store.home import Home
 from bullswarm_server.displays.terminal import cells
 
 UTF8 = {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}

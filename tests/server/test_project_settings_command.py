@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.server.site import Site
 
-from bullswarm_core.settings import Settings
+from bullswarm_core.pools.settings import Settings
 
 VERB = ("strategy", "allow-project-settings")
 SETTINGS = {"env": {"ANTHROPIC_BASE_URL": "https://gateway", "KEY": "sk-secret-value"}, "model": "m"}

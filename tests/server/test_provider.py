@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bullswarm_core.errors import NoPoolError, UnknownNameError, UsageError
-from bullswarm_core.home import Home
+from bullswarm_core.store.home import Home
 from bullswarm_providers.registry import OPTIONAL, load
 from bullswarm_server.cli import provider
 from bullswarm_server.cli.context import CommandContext

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tests.core.runs.journals import document
-from tests.server.site import SAY, Site, tree, until
+from tests.processes import until
+from tests.server.site import SAY, Site, tree
 from tests.server.workflow_site import goal, program_file
 
 LOOKS = [

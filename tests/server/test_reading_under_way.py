@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.core.quota.endpoint import endpoint
+from tests.core.meters.endpoint import endpoint
 from tests.server.metered_site import LIVE, metered
 from tests.server.site import Site
 
-from bullswarm_core.quota.lease import started_file
-from bullswarm_core.quota.readings import LONGEST_READING
+from bullswarm_core.quota.holds import started_file
+from bullswarm_core.quota.reading import LONGEST_READING
 from bullswarm_server.cli import pools
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.meters import LIMIT_SEC

@@ -9,20 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from bullswarm_core.home import Home
-from bullswarm_core.judging.facts import FailureKind
-from bullswarm_core.labels import Labels
+from bullswarm_core.judging.model import FailureKind
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports.handback import handback
+from bullswarm_core.reports.needs_you import needs_you
+from bullswarm_core.reports.notices import tell
+from bullswarm_core.reports.summary import summary_of
+from bullswarm_core.reports.verdict import verdict_of
+from bullswarm_core.reports.watch import Teller
+from bullswarm_core.reports.workflow_result import result_of, running_result
 from bullswarm_core.runs.events import AttemptFinished, Event, decode, encode
-from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.handback import handback
-from bullswarm_core.runs.needs_you import needs_you
-from bullswarm_core.runs.nodes import statuses
-from bullswarm_core.runs.result_summary import summary_of
-from bullswarm_core.runs.state import fold
-from bullswarm_core.runs.verdict_document import verdict_of
-from bullswarm_core.runs.watch import Teller
-from bullswarm_core.runs.watch_notices import tell
-from bullswarm_core.runs.workflow_result import result_of, running_result
+from bullswarm_core.runs.fold import fold
+from bullswarm_core.runs.run_files import RunFolder
+from bullswarm_core.runs.status import statuses
+from bullswarm_core.store.home import Home
 from bullswarm_core.wire import parse_iso
 from bullswarm_server.report import report_page
 

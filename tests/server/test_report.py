@@ -19,16 +19,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.runs.journals import Written, document
-from tests.server.site import Site, until
+from tests.processes import until
+from tests.server.site import Site
 from tests.server.workflows import ACTOR, begin, ended
 
-from bullswarm_core.home import Home
-from bullswarm_core.labels import Labels
+from bullswarm_core._dataclasses import replace
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports.workflow_result import result_of
 from bullswarm_core.runs.events import RunFinished
-from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.runs.workflow_result import result_of
-from bullswarm_core.values import replace
+from bullswarm_core.store.home import Home
 from bullswarm_server.report import FILE_NAME, report_page, write_at_end
 
 HOSTILE = (

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.site import ANSWER, SAY, WAIT_FOR_GO, Site, tree, until
+from tests.processes import until
+from tests.server.site import ANSWER, SAY, WAIT_FOR_GO, Site, tree
 
-from bullswarm_core.home import write_json
-from bullswarm_core.labels import set_label
+from bullswarm_core.pools.labels import set_label
 from bullswarm_core.runs.journal import Journal
+from bullswarm_core.store.home import write_json
 from bullswarm_core.wire import parse_iso, stamp
 
 # reference/runs-and-workflows.md 5, in our words: retryAfter is backAt.

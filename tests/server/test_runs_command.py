@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.site import SAY, WAIT_FOR_GO, WITH_GRANDCHILD, Said, Site, tree, until
+from tests.processes import until
+from tests.server.site import SAY, WAIT_FOR_GO, WITH_GRANDCHILD, Said, Site, tree
 
-from bullswarm_core.database import open_database
+from bullswarm_core.store.database import open_database
 
 PARTIAL = "Looking at the parser.\n"
 

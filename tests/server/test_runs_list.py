@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.site import SAY, Site
 
-from bullswarm_core.database import open_database
 from bullswarm_core.fast.text import plain
+from bullswarm_core.store.database import open_database
 from bullswarm_core.wire import stamp
 from bullswarm_server.cli import runs_list
 from bullswarm_server.cli.completion import whole_parser

@@ -11,8 +11,8 @@ import pytest
 from tests.server.documents import ROOT
 from tests.server.documents_machine import Machine, make_machine
 
-from bullswarm_core.home import Home
-from bullswarm_core.quota.endpoints import endpoints_of
+from bullswarm_core.meters.endpoints import endpoints_of
+from bullswarm_core.store.home import Home
 from bullswarm_providers.registry import load
 
 # What could open a door: servers of the standard library and of those that we depend on.

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bullswarm_core.home import Home
-from bullswarm_core.settings import Settings
+from bullswarm_core.pools.settings import Settings
+from bullswarm_core.store.home import Home
 from bullswarm_server.cli import setup
 from bullswarm_server.cli.context import CommandContext
 

@@ -10,7 +10,7 @@ from tests.server.workflows import begin, ended
 REFUSED = "cat > /dev/null\necho 'Error: 401 Invalid API key provided' >&2\nexit 1"
 GROUP: dict[str, Any] = {"credentialGroup": "relay"}
 # Two accounts of one CLI, each in a folder of its own; which of them is at work is told by a variable.
-ACCOUNTS = """from bullswarm_core.connector import Account
+ACCOUNTS = """from bullswarm_core.pools.connector import Account
 def accounts(connector, environ):
     return tuple(
         Account(name, environ["HOME"] + "/." + name, {"WHO": name}, account=identity)
@@ -43,6 +43,6 @@ def test_another_account_is_another_credential(site: Site, identities: tuple[str
 def test_providers_that_are_known_to_hold_two_accounts_share_nothing(site: Site) -> None:
     for name, script in (("first", REFUSED), ("second", f"cat > /dev/null\necho '{ANSWER}'")):
         site.worker(name, script, **GROUP)
-        code = f"from bullswarm_core.connector import Account\ndef accounts(*_):\n    return (Account(account={name!r}),)\n"
+        code = f"from bullswarm_core.pools.connector import Account\ndef accounts(*_): return (Account(account={name!r}),)\n"
         (site.home.providers_dir / name / "provider.py").write_text(code)
     assert tries(site) == ["first", "second"]

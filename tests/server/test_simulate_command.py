@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from tests.server.site import Site
 
-from bullswarm_core.home import write_json
 from bullswarm_core.pools import Window
 from bullswarm_core.quota.history import append_history
-from bullswarm_core.quota.observing import Observation
-from bullswarm_core.simulation import RIVALS, known_policies
+from bullswarm_core.quota.observation import Observation
+from bullswarm_core.store.home import write_json
 from bullswarm_core.wire import iso, stamp
+from bullswarm_simulation import RIVALS, known_policies
 
 DAYS, RATE, LENGTH = 6.0, 0.1, 30
 WEEK = timedelta(days=7)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.core.judging.trees import git
 from tests.core.runs.journals import document
-from tests.server.site import Site, until
+from tests.core.trees.snapshots import git
+from tests.processes import until
+from tests.server.site import Site
 from tests.server.test_workflow_evidence import OBEDIENT, command, data, judgement, step, tries
 from tests.server.workflows import begin, ended, go_on, statuses, wish
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.core.judging.trees import git
 from tests.core.runs.journals import document
+from tests.core.trees.snapshots import git
 from tests.server.site import Site
 from tests.server.workflows import begin, ended
 
-from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_core.runs.state import AttemptState, RunState
 
 # Fails its first attempt in the middle of its work and does well in the second, by what its own task tells it.

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from bullswarm_core.errors import UsageError
-from bullswarm_core.home import Home, read_json, write_json
-from bullswarm_core.labels import set_label
-from bullswarm_core.settings import Settings
+from bullswarm_core.pools.labels import set_label
+from bullswarm_core.pools.settings import Settings
+from bullswarm_core.store.home import Home, read_json, write_json
 from bullswarm_server.cli import strategy
 from bullswarm_server.cli.context import CommandContext
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.server.strategy_site import StrategySite, strategy_site
 
+from bullswarm_core._dataclasses import replace
 from bullswarm_core.errors import UsageError
-from bullswarm_core.home import write_json
-from bullswarm_core.labels import set_label
-from bullswarm_core.settings import Assignment, PoolChoice, RungChoice, Settings, settings_from
-from bullswarm_core.values import replace
+from bullswarm_core.pools.labels import set_label
+from bullswarm_core.pools.settings import Assignment, PoolChoice, RungChoice, Settings, settings_from
+from bullswarm_core.store.home import write_json
 from bullswarm_server.cli.strategy_configure import apply_document
 from bullswarm_server.cli.strategy_document import SCHEMA_FILE, json_schema, read_document
 from bullswarm_server.displays.strategy import document

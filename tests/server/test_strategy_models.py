@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from tests.server.strategy_site import CODEX_MODELS, StrategySite, strategy_site
 
-from bullswarm_core.assemble import current_pools, routing_context
+from bullswarm_core.dispatch.assemble import current_pools, routing_context
 from bullswarm_core.errors import UsageError
-from bullswarm_core.home import write_json
-from bullswarm_core.labels import Labels, set_label
 from bullswarm_core.pools import Effort
-from bullswarm_core.quota.plan_models import load_plan_refusals, note_plan_refusal
+from bullswarm_core.pools.labels import Labels, set_label
+from bullswarm_core.pools.settings import RungChoice, Settings, Subscription
+from bullswarm_core.quota.refusals import load_plan_refusals, note_plan_refusal
 from bullswarm_core.routing import Decision, Request, decide
-from bullswarm_core.settings import RungChoice, Settings, Subscription
+from bullswarm_core.store.home import write_json
 from bullswarm_providers.registry import load
 from bullswarm_server.cli import strategy
 from bullswarm_server.cli.context import CommandContext

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from tests.server.strategy_site import CODEX_MODELS, StrategySite, strategy_site
 
-from bullswarm_core.home import Home
-from bullswarm_core.labels import set_label
-from bullswarm_core.model_lists import keep_model_lists, load_model_lists
-from bullswarm_core.quota.plan_models import note_plan_refusal
-from bullswarm_core.settings import Document, RungChoice, Settings, update_settings
-from bullswarm_core.values import replace
+from bullswarm_core._dataclasses import replace
+from bullswarm_core.pools.labels import set_label
+from bullswarm_core.pools.model_catalog import keep_model_lists, load_model_lists
+from bullswarm_core.pools.settings import Document, RungChoice, Settings, update_settings
+from bullswarm_core.quota.refusals import note_plan_refusal
+from bullswarm_core.store.home import Home
 from bullswarm_server.cli import strategy_writing
 from bullswarm_server.ops import decisions as edits
 

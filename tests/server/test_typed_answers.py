@@ -158,7 +158,7 @@ def test_a_check_without_an_end_is_no_verdict_on_the_answer(site: Site, monkeypa
     sitecustomize = site.root / "custom"
     sitecustomize.mkdir()
     (sitecustomize / "sitecustomize.py").write_text(
-        "import bullswarm_core.judging.answer as answer\nanswer.validator.__kwdefaults__['timeout_sec'] = 1.0\n"
+        "import bullswarm_core.answers.answer as answer\nanswer.validator.__kwdefaults__['timeout_sec'] = 1.0\n"
     )
     path = f"{sitecustomize}{os.pathsep}{site.environ['PYTHONPATH']}"
     verdict = site.run("--answer-schema", '{"pattern": "^(a+)+$"}', environ={"PYTHONPATH": path}).document

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from tests.core.judging.trees import git
 from tests.core.runs.journals import document
+from tests.core.trees.snapshots import git
 from tests.server.site import Site
 from tests.server.test_step_reruns import CHECK
 from tests.server.test_workflow_evidence import OBEDIENT, judgement, step, tries

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 from tests.core.runs.journals import document
-from tests.server.site import ANSWER, SAY, Site, until
+from tests.processes import until
+from tests.server.site import ANSWER, SAY, Site
 from tests.server.workflow_site import goal, printed_commands
 from tests.server.workflows import ACTOR, TYPED, begin, ended, result, statuses
 
-from bullswarm_core.home import write_json
+from bullswarm_core.attempts import attempt
 from bullswarm_core.pools import Window
-from bullswarm_core.quota.readings import write_reading
-from bullswarm_core.runs import attempt
+from bullswarm_core.quota.reading import write_reading
+from bullswarm_core.store.home import write_json
 
 METERED: dict[str, Any] = {"meter": {"type": "declared"}, "subscription": {"quotaWindow": "weekly"}}
 
@@ -157,7 +158,7 @@ def test_a_fault_in_reading_one_worker_ends_that_attempt_alone(site: Site, monke
     """The kernel of this test is this process, so that the fault can be put into it."""
     from tests.server.workflows import record
 
-    from bullswarm_core.runs.engine import drive
+    from bullswarm_core.kernel.engine import drive
     from bullswarm_server.ops.services import services_for
 
     real = attempt.LiveAttempt._read_stream

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from tests.core.runs.journals import document
-from tests.server.site import SAY, Site, tree, until
+from tests.processes import until
+from tests.server.site import SAY, Site, tree
 from tests.server.workflow_site import (
     GATED,
     LOOPING,
@@ -22,7 +23,7 @@ from tests.server.workflow_site import (
     program_file,
 )
 
-from bullswarm_core.runs.result_summary import MOST_BYTES
+from bullswarm_core.reports.summary import MOST_BYTES
 from bullswarm_server.cli import runs, workflow
 
 

@@ -8,15 +8,16 @@ from itertools import pairwise
 
 import pytest
 from tests.core.runs.journals import document
-from tests.server.site import SAY, Site, until
+from tests.processes import until
+from tests.server.site import SAY, Site
 from tests.server.workflows import ACTOR, TYPED, begin, ended, go_on, record, result, statuses, wish
 
-from bullswarm_core.runs import engine
+from bullswarm_core.dispatch.services import utc_now
+from bullswarm_core.kernel import engine, liveness
 from bullswarm_core.runs.events import PauseLifted, RunReopened, StopRequested
-from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.intents import accept, add, continue_node, pause, rerun, resume
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_server.ops.services import services_for
 
 
@@ -157,7 +158,7 @@ def test_what_is_asked_while_a_parked_runs_kernel_still_holds_its_lease_is_done_
 ) -> None:
     program = document({"id": "a"}, {"id": "b", "dependsOn": ["g"]}, gates=[{"id": "g", "dependsOn": ["a"]}])
     run_id = record(actors, program)
-    lease = engine.kernel_lease
+    lease = liveness.kernel_lease
     leases: list[RunFolder] = []
 
     @contextlib.contextmanager
@@ -168,7 +169,7 @@ def test_what_is_asked_while_a_parked_runs_kernel_still_holds_its_lease_is_done_
                 leases.append(folder)
                 wish(actors, run_id, continue_node("g", by="me"))
 
-    monkeypatch.setattr(engine, "kernel_lease", slow_to_let_go)
+    monkeypatch.setattr(liveness, "kernel_lease", slow_to_let_go)
     with actors.database() as connection:
         state = engine.drive(services_for(actors.home, actors.environ), connection, run_id, say=lambda line: None)
     assert statuses(state) == {"a": "succeeded", "b": "succeeded"}

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 from tests.core.runs.journals import document
-from tests.server.site import ANSWER, Site, until
+from tests.processes import until
+from tests.server.site import ANSWER, Site
 from tests.server.workflows import begin, ended, go_on, result, statuses, wish
 
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.runs.events import StopRequested
-from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.intents import pause, resume
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_core.runs.state import RunState
 
 # Does what the prompt's first line says, as shell words; then says what stands in the file `reply`, else an answer.

@@ -12,7 +12,7 @@ from tests.core.runs.journals import document
 from tests.server.site import Site, tree
 from tests.server.workflow_site import GATED, LOOPING, actors, assert_taken, goal, printed_commands, program_file
 
-from bullswarm_core.settings import settings_from
+from bullswarm_core.pools.settings import settings_from
 
 CHECKED = document(
     {"id": "w", "lane": "build", "prompt": "WRITE made.txt", "files": ["made.txt"], "evidence": [

@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 from tests.core.runs.journals import document
-from tests.server.site import Site, until
+from tests.processes import until
+from tests.server.site import Site
 from tests.server.terminals import on_terminal, plain_text
 from tests.server.workflows import ACTOR, begin, ended
 
-from bullswarm_core.database import open_database
-from bullswarm_core.labels import set_label
+from bullswarm_core.pools.labels import set_label
 from bullswarm_core.runs.events import KernelStarted
 from bullswarm_core.runs.journal import Journal
+from bullswarm_core.store.database import open_database
 from bullswarm_server.displays.terminal import cells
 
 UTF8 = {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}

@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.server.site import ANSWER, Site
 
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.runs.intents import Wish, carry_out
-from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
 from bullswarm_server.ops.launch import Origin, create_workflow, start_kernel, wait_for
 

@@ -5,6 +5,10 @@ This is the one rule for every text of a worker, a vendor or a file that a perso
 
 from __future__ import annotations
 
+MINUTES_PER_HOUR = 60
+MINUTES_PER_DAY = 1440
+
+
 # Terminal control, by its code points after decoding. Never by byte value: 0x90-0x9F are ordinary continuation bytes in
 # UTF-8, so that stripping bytes would break letters. A string sequence (OSC, DCS, APC, PM, SOS) that begins
 # with ESC and is never closed ends at the end of its line. One that begins with a single C1 character counts only when it is
@@ -61,3 +65,30 @@ def one_line(text: str) -> str:
 def clipped(text: str, most: int) -> str:
     """Return ``text`` with at most ``most`` characters; an ellipsis says that there was more."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def is_text(value: str) -> bool:
+    """Tell whether a text can be written as UTF-8; bytes that are no UTF-8 come in as half a surrogate pair."""
+    return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def number(value: float) -> str:
+    """``30`` for 30.0, ``-4.7`` for -4.72: at most one decimal, never ``-0``."""
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def duration(minutes: float) -> str:
+    """``5d22h``, ``2h02m`` or ``45m``: whole minutes, rounded down; nothing below 0."""
+    whole = max(0, int(minutes))
+    days, rest = divmod(whole, MINUTES_PER_DAY)
+    hours, rest_minutes = divmod(rest, MINUTES_PER_HOUR)
+    if days:
+        return f"{days}d{hours:02d}h"
+    return f"{hours}h{rest_minutes:02d}m" if hours else f"{rest_minutes}m"
+
+
+def minutes_and_seconds(seconds: float) -> str:
+    """``11m00s`` below an hour, else as every duration stands: ``2h02m``."""
+    whole = max(0, int(seconds))
+    return f"{whole // 60}m{whole % 60:02d}s" if whole < 3600 else duration(whole / 60)

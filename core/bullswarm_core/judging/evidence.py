@@ -10,10 +10,10 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_core.fast.text import clipped, one_line, plain
 from bullswarm_core.judging.phrases import counted
 from bullswarm_core.program.model import Evidence
-from bullswarm_core.values import dataclass
 
 Status = Literal["passed", "failed", "not-run"]
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from typing import Any, Literal
+from typing import Any
 
-from bullswarm_core.connector import Signatures
+from bullswarm_core._dataclasses import dataclass, replace
 from bullswarm_core.fast.text import one_line
 from bullswarm_core.judging.phrases import (
     LONGEST_NOTICE,
     NO_SIGNATURES,
-    NoticeKind,
     flat,
     has_window_wording,
     kind_of_code,
@@ -26,10 +25,11 @@ from bullswarm_core.judging.phrases import (
     scope_named,
     window_named,
 )
-from bullswarm_core.judging.resets import DEFAULT_HORIZON, parse_reset
-from bullswarm_core.pools import WindowKind
-from bullswarm_core.values import dataclass, replace
-from bullswarm_core.workers.facts import LimitSignal, ProviderError, StreamFacts
+from bullswarm_core.judging.reset_times import DEFAULT_HORIZON, parse_reset
+from bullswarm_core.pools.connector import Signatures
+from bullswarm_core.pools.model import WindowKind
+from bullswarm_core.quota.notice import Notice, NoticeKind
+from bullswarm_core.streams.facts import LimitSignal, ProviderError, StreamFacts
 
 # A spent window never comes back within seconds: a shorter wait is the vendor's spacing of retries, not a reset.
 _SHORTEST_RESET = timedelta(minutes=1)
@@ -50,24 +50,6 @@ _ACCOUNT_WORDS = ("authenti", "api key", "sign in", "log in", "login", "token", 
 # Only records up to 4,000 characters are read.
 _LONGEST_RECORD = 4000
 _RECORD_KEYS = ("code", "type", "name", "message", "error", "detail", "data", "result")
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """One refusal. ``line`` is the provider's own sentence, ready to be shown, at most 300 characters.
-
-    ``window`` and ``scope`` (a model or its family) say what is spent, where that was said. ``resets_at`` is set only
-    where the provider named it, and ``reset_source`` is then ``named``; it may have just passed. ``said_by`` ``reply``:
-    the notice stood in the place of an answer, in a turn that produced nothing.
-    """
-
-    kind: NoticeKind
-    line: str
-    window: WindowKind | None = None
-    resets_at: datetime | None = None
-    reset_source: Literal["named"] | None = None
-    scope: str | None = None
-    said_by: Literal["signal", "error", "words", "reply"] = "words"
 
 
 @dataclass(frozen=True, slots=True)

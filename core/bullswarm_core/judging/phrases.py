@@ -9,13 +9,11 @@ Rule: docs/design/judging.md, "Limit phrases".
 from __future__ import annotations
 
 import re
-from typing import Literal
 
-from bullswarm_core.connector import Signatures
 from bullswarm_core.fast.text import one_line
-from bullswarm_core.pools import WindowKind
-
-NoticeKind = Literal["quota", "throttle", "auth", "model-not-in-plan"]
+from bullswarm_core.pools.connector import Signatures
+from bullswarm_core.pools.model import WindowKind
+from bullswarm_core.quota.notice import NoticeKind
 
 NO_SIGNATURES = Signatures()
 # Longer lines are prose or raw records; a phrase that opens a notice stands early in it.

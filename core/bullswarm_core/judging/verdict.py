@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_core.fast.text import one_line, plain
-from bullswarm_core.judging.classify import (
+from bullswarm_core.judging.expected import is_there, missing_words
+from bullswarm_core.judging.findings import (
     content_problem,
     counted_denials,
     declared_failure,
@@ -21,12 +23,10 @@ from bullswarm_core.judging.classify import (
     measured_return,
     notes_on,
 )
-from bullswarm_core.judging.content import says_anything
-from bullswarm_core.judging.facts import BackAtSource, FailureKind, JudgeInput, Note, StopKind, WorkerClocks
-from bullswarm_core.judging.limits import Notice
+from bullswarm_core.judging.model import BackAtSource, FailureKind, JudgeInput, Note, StopKind, WorkerClocks
 from bullswarm_core.judging.phrases import counted
-from bullswarm_core.judging.wanted import is_there, missing_words
-from bullswarm_core.values import dataclass
+from bullswarm_core.judging.prose import says_anything
+from bullswarm_core.quota.notice import Notice
 from bullswarm_core.wire import whole_second
 
 __all__ = (

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from bullswarm_core.pools import EFFORTS, LANES
-from bullswarm_core.program.evidence_issues import MOST_EVIDENCE, MOST_EVIDENCE_SEC
-from bullswarm_core.program.issues import MOST_ROUNDS, NOTE_LENGTH
+from bullswarm_core.pools.model import EFFORTS, LANES
 from bullswarm_core.program.model import MAX_RETRY, PROGRAM_VERSION
-from bullswarm_core.program.shape import MOST_MINUTES, REASONING
-from bullswarm_core.program.step_issues import DELIVERABLES, LABEL_LENGTH, PHASE_LENGTH
+from bullswarm_core.program.step_checks import (
+    DELIVERABLES,
+    LABEL_LENGTH,
+    MOST_EVIDENCE,
+    MOST_EVIDENCE_SEC,
+    MOST_MINUTES,
+    PHASE_LENGTH,
+    REASONING,
+)
+from bullswarm_core.program.validate import MOST_ROUNDS, NOTE_LENGTH
 
 _ID = {"type": "string", "pattern": "^[a-z0-9][a-z0-9-]*$"}
 _IDS = {"type": "array", "items": _ID, "uniqueItems": True}

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, cast
 
-from bullswarm_core.pools import DEFAULT_EFFORT, Effort, Lane
-from bullswarm_core.values import dataclass, field
+from bullswarm_core._dataclasses import dataclass, field
+from bullswarm_core.pools.model import DEFAULT_EFFORT, Effort, Lane
+
+# A prompt is kept in the journal and handed over as a file; beyond this somebody has piped in the wrong thing.
+MAX_PROMPT_BYTES = 8 * 1024 * 1024
+
 
 PROGRAM_VERSION = "bullswarm.workflow.program.v3"
 MAX_RETRY = 1

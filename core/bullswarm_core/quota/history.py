@@ -16,12 +16,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from bullswarm_core._dataclasses import dataclass, replace
 from bullswarm_core.errors import StorageError
-from bullswarm_core.home import PRIVATE_FILE, Home, file_lock, make_folder, write_bytes_atomic
-from bullswarm_core.pools import WINDOW_KINDS, ResetSource, Window, WindowSource
-from bullswarm_core.quota.observing import Observation
-from bullswarm_core.quota.readings import window_document
-from bullswarm_core.values import dataclass, replace
+from bullswarm_core.pools.model import WINDOW_KINDS, ResetSource, Window, WindowSource
+from bullswarm_core.quota.observation import Observation
+from bullswarm_core.quota.reading import window_document
+from bullswarm_core.store.home import PRIVATE_FILE, Home, file_lock, make_folder, write_bytes_atomic
 from bullswarm_core.wire import iso, parse_iso
 
 KEPT_LINES = 500

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 
-from bullswarm_core.pools import Rate, RateSource, Window, WindowKind
-from bullswarm_core.quota.merging import CLOSE, LARGEST_RISE_PCT, ROUNDING_PCT
-from bullswarm_core.quota.observing import Observation
+from bullswarm_core._dataclasses import dataclass, replace
+from bullswarm_core.pools.model import Rate, RateSource, Window, WindowKind
+from bullswarm_core.quota.observation import Observation
+from bullswarm_core.quota.reconcile import CLOSE, LARGEST_RISE_PCT, ROUNDING_PCT
 from bullswarm_core.quota.windows import starts_at
-from bullswarm_core.values import dataclass, replace
 
 MIN_RATE_PAIRS = 2
 MIN_RATE_MINUTES = 5.0

@@ -6,10 +6,12 @@ Everything here is a function of a Window and a clock that is passed in; nothing
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from bullswarm_core.pools import Window, WindowKind
+from bullswarm_core.pools.model import DEFAULT_MODEL, Window, WindowKind, _name_parts
 
 BURST_BLOCK_PCT = 100.0
 """A reading at or above this is a spent window (90 was tried and blocked pools that could
@@ -29,8 +31,6 @@ elapsed% jump.
 """
 
 LONGEST_MONTH = timedelta(days=31)
-DEFAULT_MODEL = "default"
-"""Stands for the model that a CLI runs when it is given none."""
 
 PACING_KINDS: tuple[WindowKind, ...] = ("weekly", "monthly")
 
@@ -223,15 +223,6 @@ def gates_model(window: Window, model: str | None) -> bool:
     return scope == name or scope in _name_parts(name)
 
 
-def _name_parts(name: str) -> list[str]:
-    return "".join(char if char.isalnum() else " " for char in name).split()
-
-
-def has_free_name(model: str | None) -> bool:
-    """Whether the model's name carries a standalone ``free`` part, as in ``openrouter/qwen:free``."""
-    return model is not None and "free" in _name_parts(model.casefold())
-
-
 def spent(window: Window, now: datetime, *, model: str | None = None) -> bool:
     """Whether the window is used up, so that no work on ``model`` may start: the one rule that every gate reads.
 
@@ -270,3 +261,14 @@ def pacing_window(current: Readings, preferred: WindowKind | None = None) -> Win
         if kind is not None and (window := current.get((kind, None))):
             return window
     return None
+
+
+def number_or_none(value: Any) -> float | None:
+    """Return a finite number of 0 or more, else None: a missing number stays missing and never becomes 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None

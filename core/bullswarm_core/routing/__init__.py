@@ -12,12 +12,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from bullswarm_core.routing.context import RoutingContext
     from bullswarm_core.routing.decision import Candidate, Decision, Exclusion, ReasonPart
-    from bullswarm_core.routing.parts import render
     from bullswarm_core.routing.picking import decide
     from bullswarm_core.routing.reasons import after_stall
-    from bullswarm_core.routing.request import Request
+    from bullswarm_core.routing.request import Request, RoutingContext
+    from bullswarm_core.routing.sentences import render
 
 __all__ = [
     "Candidate", "Decision", "Exclusion", "ReasonPart", "Request", "RoutingContext", "after_stall", "decide", "render",
@@ -29,10 +28,10 @@ _HOME_OF = {
     "Exclusion": "decision",
     "ReasonPart": "decision",
     "Request": "request",
-    "RoutingContext": "context",
+    "RoutingContext": "request",
     "after_stall": "reasons",
     "decide": "picking",
-    "render": "parts",
+    "render": "sentences",
 }
 
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
-from bullswarm_core.pools import Pool, Rung, Window
+from bullswarm_core.fast.text import number
+from bullswarm_core.pools.model import Pool, Rung, Window
 from bullswarm_core.quota.windows import Readings, gates_model, one_decimal
 from bullswarm_core.routing.decision import Exclusion
-from bullswarm_core.routing.forecast import OVER_LIMIT_PCT, Load, forecast_window, load_of
-from bullswarm_core.routing.text import number
+from bullswarm_core.routing.measure import OVER_LIMIT_PCT, Load, forecast_window, load_of
 
 _NOUNS = {"5h": "5 hours", "daily": "day", "weekly": "week", "monthly": "month"}
 

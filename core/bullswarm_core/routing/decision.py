@@ -7,8 +7,8 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, Literal
 
-from bullswarm_core.pools import Rung, WindowKind, WindowSource
-from bullswarm_core.values import dataclass, field, fields
+from bullswarm_core._dataclasses import dataclass, field, fields
+from bullswarm_core.pools.model import Rung, WindowKind, WindowSource
 from bullswarm_core.wire import camel, whole_second
 
 ExclusionKind = Literal[

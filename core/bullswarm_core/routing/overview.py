@@ -9,9 +9,20 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
-from bullswarm_core.pools import LANES, Effort, Inflight, Lane, Pool, Rate, Rung, Window, WindowKind
-from bullswarm_core.quota.windows import (
+from bullswarm_core._dataclasses import dataclass
+from bullswarm_core.pools.model import (
     DEFAULT_MODEL,
+    LANES,
+    Effort,
+    Inflight,
+    Lane,
+    Pool,
+    Rate,
+    Rung,
+    Window,
+    WindowKind,
+)
+from bullswarm_core.quota.windows import (
     MINUTE,
     Readings,
     is_current,
@@ -22,12 +33,10 @@ from bullswarm_core.quota.windows import (
     spent_window,
 )
 from bullswarm_core.routing.billing import billing_held
-from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import Candidate
-from bullswarm_core.routing.forecast import load_of, remaining_minutes
-from bullswarm_core.routing.measure import measure
+from bullswarm_core.routing.measure import load_of, measure, remaining_minutes
 from bullswarm_core.routing.quarantine import Quarantine
-from bullswarm_core.values import dataclass
+from bullswarm_core.routing.request import RoutingContext
 from bullswarm_core.wire import whole_second
 
 PoolState = Literal[

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from bullswarm_core.pools import Pool
-from bullswarm_core.routing.checks import judge
-from bullswarm_core.routing.context import RoutingContext
+from bullswarm_core.pools.model import Pool
 from bullswarm_core.routing.decision import Candidate, Decision
-from bullswarm_core.routing.parts import render
+from bullswarm_core.routing.eligibility import judge
+from bullswarm_core.routing.no_pool import no_pick
 from bullswarm_core.routing.policies import policy_named
 from bullswarm_core.routing.reasons import reason_of
-from bullswarm_core.routing.refusals import no_pick
-from bullswarm_core.routing.request import Request
+from bullswarm_core.routing.request import Request, RoutingContext
+from bullswarm_core.routing.sentences import render
 
 _NO_CONTEXT = RoutingContext()
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from bullswarm_core.values import dataclass
+from bullswarm_core._dataclasses import dataclass
 
 QuarantineKind = Literal["quota", "auth"]
 KINDS: tuple[QuarantineKind, ...] = ("quota", "auth")

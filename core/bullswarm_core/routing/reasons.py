@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bullswarm_core.pools import WindowKind
-from bullswarm_core.routing.checks import LIMIT_NAMES, Judged
-from bullswarm_core.routing.context import RoutingContext
+from bullswarm_core._dataclasses import replace
+from bullswarm_core.fast.text import duration, number
+from bullswarm_core.pools.model import WindowKind
 from bullswarm_core.routing.decision import QUARANTINE_KINDS, Candidate, Decision, Exclusion
+from bullswarm_core.routing.eligibility import LIMIT_NAMES, Judged
 from bullswarm_core.routing.measure import left_fraction
-from bullswarm_core.routing.parts import Segment, joined, listed, pool, render, text, told
-from bullswarm_core.routing.policies.arrangement import Arrangement
-from bullswarm_core.routing.request import Request
-from bullswarm_core.routing.text import duration, number
-from bullswarm_core.values import replace
+from bullswarm_core.routing.policies.base import Arrangement
+from bullswarm_core.routing.request import Request, RoutingContext
+from bullswarm_core.routing.sentences import Segment, joined, listed, pool, render, text, told
 from bullswarm_core.wire import whole_second
 
 DEFAULT_PIN_REASON = "--worker-pool"

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bullswarm_core._dataclasses import dataclass, field
 from bullswarm_core.errors import DamagedRunError
-from bullswarm_core.values import dataclass, field
 from bullswarm_core.wire import parse_iso
 
 if TYPE_CHECKING:
-    from bullswarm_core.judging.facts import WorkerClocks
+    from bullswarm_core.judging.model import WorkerClocks
 
 Document = Mapping[str, Any]
 Part = TypeVar("Part")
@@ -203,7 +203,7 @@ class LaunchRecord(Record):
     def clocks(self) -> WorkerClocks:
         """Return the clocks under which the worker ran."""
         # Only a kernel asks; whoever folds a journal to list runs does not load the rules of judging.
-        from bullswarm_core.judging.facts import WorkerClocks
+        from bullswarm_core.judging.model import WorkerClocks
 
         return WorkerClocks(self.startup_sec, self.silence_sec, self.no_progress_sec, self.wall_sec)
 

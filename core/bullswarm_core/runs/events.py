@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, ClassVar
 
+from bullswarm_core._dataclasses import dataclass, field
 from bullswarm_core.runs.attempt_result import JudgementRecord, LaunchRecord, MetaRecord
-from bullswarm_core.values import dataclass, field
 from bullswarm_core.wire import from_wire, to_wire
 
 Document = Mapping[str, Any]

@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bullswarm_core.database import transaction
 from bullswarm_core.errors import NothingToRetryError, UsageError
-from bullswarm_core.program.issues import MOST_ROUNDS, issues_of
-from bullswarm_core.program.text_issues import is_text
+from bullswarm_core.fast.text import is_text
+from bullswarm_core.program.validate import MOST_ROUNDS, issues_of
 from bullswarm_core.runs.events import (
     GatePassed,
     LoopContinued,
@@ -27,10 +26,11 @@ from bullswarm_core.runs.events import (
     StepReset,
     StepsAdded,
 )
-from bullswarm_core.runs.failure_rule import may_have_acted
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.nodes import statuses
+from bullswarm_core.runs.retry import may_have_acted
 from bullswarm_core.runs.state import RunState
+from bullswarm_core.runs.status import statuses
+from bullswarm_core.store.database import transaction
 
 MOST_REASON = 500
 MOST_MESSAGE = 4000

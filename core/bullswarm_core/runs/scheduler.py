@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_core.program.model import Step, files_of
 from bullswarm_core.runs.events import (
     GatePassed,
@@ -18,10 +19,9 @@ from bullswarm_core.runs.events import (
     Payload,
     RunParked,
 )
-from bullswarm_core.runs.failure_rule import NextTry
-from bullswarm_core.runs.nodes import OVER, NodeStatus, holds, retry_of, statuses
+from bullswarm_core.runs.retry import NextTry
 from bullswarm_core.runs.state import AttemptState, RunState
-from bullswarm_core.values import dataclass
+from bullswarm_core.runs.status import OVER, NodeStatus, holds, retry_of, statuses
 
 DEFAULT_CONCURRENCY = 4
 

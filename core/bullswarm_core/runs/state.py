@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from bullswarm_core.program.model import Program, program_from
-from bullswarm_core.program.plan import Plan, plan_of
+from bullswarm_core._dataclasses import dataclass, field
+from bullswarm_core.program.model import Program
+from bullswarm_core.program.plan import Plan
 from bullswarm_core.runs.events import (
     AttemptFinished,
+    AttemptLaunched,
     AttemptPicked,
-    Event,
     GatePassed,
     GateWaiting,
     KernelStarted,
@@ -24,8 +25,6 @@ from bullswarm_core.runs.events import (
     StepUnplaced,
     StopRequested,
 )
-from bullswarm_core.runs.events import AttemptLaunched as AttemptLaunched
-from bullswarm_core.values import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,42 +177,3 @@ class RunState:
     def is_single(self) -> bool:
         """Whether this is a `run`: one step with one attempt, and no second try of any kind."""
         return self.created.kind == "run"
-
-
-def fold(events: Iterable[Event]) -> RunState | None:
-    """Build the state from a journal; None for an empty one. Unknown events are counted and skipped."""
-    state: RunState | None = None
-    for event in events:
-        state = apply(state, event)
-    return state
-
-
-def apply(state: RunState | None, event: Event) -> RunState | None:
-    """Return the state after one more event."""
-    payload = event.payload
-    if isinstance(payload, RunCreated):
-        return begun(payload, at=event.at, seq=event.seq)
-    if state is None:
-        return None
-    state = replace(state, seq=event.seq)
-    if payload is None:
-        return replace(state, skipped=state.skipped + 1)
-    from bullswarm_core.runs.advance import advance
-
-    return advance(state, payload, event.at)
-
-
-def begun(created: RunCreated, *, at: datetime, seq: int) -> RunState:
-    """Return the state of a run that was just asked for."""
-    program = program_from(created.program)
-    return RunState(
-        created=created,
-        created_at=at,
-        seq=seq,
-        program=program,
-        plan=plan_of(program),
-        program_document=created.program,
-        steps={step.id: StepState(id=step.id) for step in program.steps},
-        gates={gate.id: GateState(id=gate.id) for gate in program.gates},
-        loops={loop.id: LoopState(id=loop.id, max_rounds=loop.max_rounds) for loop in program.loops},
-    )

@@ -10,13 +10,13 @@ import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bullswarm_core.database import on_network_file_system
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_core.errors import RunConflictError
+from bullswarm_core.process.identity import boot_id
 from bullswarm_core.runs.events import Document
 from bullswarm_core.runs.state import AttemptState, RunState
-from bullswarm_core.values import dataclass
+from bullswarm_core.store.database import on_network_file_system
 from bullswarm_core.wire import from_wire
-from bullswarm_core.workers.identity import boot_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,22 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bullswarm_core.errors import MeterError
+from bullswarm_core.meters.normalize import FUTURE_SLACK, moment, one_of_each, used_of_fraction, used_percent, window
 from bullswarm_core.pools import Window, WindowKind
-from bullswarm_core.quota.observing import MeterContext, Observation
-from bullswarm_core.quota.vendor_values import (
-    FUTURE_SLACK,
-    moment,
-    one_of_each,
-    used_of_fraction,
-    used_percent,
-    window,
-)
+from bullswarm_core.quota.observation import MeterContext, Observation
 from bullswarm_providers.claude_code.stored_sign_in import REFRESH, StoredSignIn, stored_sign_in
 from bullswarm_providers.sign_in import read_object
 from bullswarm_providers.vendor_asking import address, bearer
 
 if TYPE_CHECKING:
-    from bullswarm_core.connector import PoolProfile
+    from bullswarm_core.pools.connector import PoolProfile
 
 ENDPOINT = "usage"
 BETA = "oauth-2025-04-20"

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from bullswarm_core.connector import PoolProfile
 from bullswarm_core.errors import ModelListError
-from bullswarm_core.model_lists import Asking, ModelEntry, texts
+from bullswarm_core.pools.connector import PoolProfile
+from bullswarm_core.pools.model_catalog import Asking, ModelEntry, texts
 
 _ARGUMENTS = (
     "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--no-session-persistence",

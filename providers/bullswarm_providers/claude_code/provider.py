@@ -9,18 +9,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bullswarm_core.connector import Account, Connector, SignInState
-from bullswarm_core.values import replace
+from bullswarm_core._dataclasses import replace
+from bullswarm_core.pools.connector import Account, Connector, SignInState
 from bullswarm_providers.sign_in import first_set, has_content, read_object
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from bullswarm_core.connector import PoolProfile
-    from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
-    from bullswarm_core.model_lists import Asking, ModelEntry
-    from bullswarm_core.quota.observing import MeterContext, Observation
-    from bullswarm_core.workers.facts import ExitFacts, StreamFacts
+    from bullswarm_core.pools.connector import PoolProfile
+    from bullswarm_core.pools.model_catalog import Asking, ModelEntry
+    from bullswarm_core.provider import LaunchAddition, LaunchContext
+    from bullswarm_core.quota.observation import MeterContext, Observation
+    from bullswarm_core.streams.facts import ExitFacts, StreamFacts
 
 CONFIG_VARIABLE = "CLAUDE_CONFIG_DIR"
 _ONE_ACCOUNT_ONLY = "BULLSWARM_DISABLE_CLAUDE_PROFILES"
@@ -79,7 +79,7 @@ def _without_file(connector: Connector, account: Account, environ: Mapping[str, 
 
 def launch_addition(context: LaunchContext) -> LaunchAddition:
     """Turn off hooks and each plug-in that is turned on; the other settings (sign-in!) stay."""
-    from bullswarm_core.connector_launch import LaunchAddition
+    from bullswarm_core.provider import LaunchAddition
 
     if not context.isolated:
         return LaunchAddition()

@@ -9,14 +9,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bullswarm_core._dataclasses import dataclass, field
 from bullswarm_core.errors import MeterError, WorkerStartError
-from bullswarm_core.quota.vendor_values import moment
-from bullswarm_core.values import dataclass, field
+from bullswarm_core.meters.normalize import moment
 from bullswarm_providers.sign_in import read_object
 from bullswarm_providers.vendor_asking import is_over, usable_token
 
 if TYPE_CHECKING:
-    from bullswarm_core.connector import PoolProfile
+    from bullswarm_core.pools.connector import PoolProfile
 
 SECURITY = "/usr/bin/security"
 # Reading the keychain takes 0.1 to 0.3 s; longer means that it asks the person, who may not be there.
@@ -98,7 +98,7 @@ def _plan(stored: Mapping[str, Any]) -> str | None:
 
 def _keychain(profile: PoolProfile, environ: Mapping[str, str]) -> Mapping[str, Any]:
     """Read the item of this account's folder with the system's own tool; what it says on stderr is dropped."""
-    from bullswarm_core.workers.spawn import run_child
+    from bullswarm_core.process.child import run_child
 
     words = [SECURITY, "find-generic-password", "-s", keychain_service(profile), "-w"]
     keep = {name: environ[name] for name in ("HOME", "USER", "LOGNAME", "PATH") if name in environ}

@@ -16,10 +16,10 @@ from typing import Any
 from bullswarm_core.errors import BullswarmError, MeterError, WorkerStartError
 from bullswarm_core.fast import VERSION
 from bullswarm_core.fast.tree import temporary_folder
-from bullswarm_core.quota.observing import MeterContext, Observation
-from bullswarm_core.quota.vendor_values import moment
-from bullswarm_core.workers.environment import child_environment
-from bullswarm_core.workers.line_rpc import LineRpc, Reply
+from bullswarm_core.meters.normalize import moment
+from bullswarm_core.process.environment import child_environment
+from bullswarm_core.process.json_rpc import LineRpc, Reply
+from bullswarm_core.quota.observation import MeterContext, Observation
 from bullswarm_providers.codex.usage import app_server_reading, http_reading
 from bullswarm_providers.sign_in import read_object
 from bullswarm_providers.vendor_asking import bearer, is_over, usable_token

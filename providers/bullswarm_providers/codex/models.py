@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bullswarm_core.connector import PoolProfile
 from bullswarm_core.errors import ModelListError
 from bullswarm_core.fast import VERSION
-from bullswarm_core.model_lists import Asking, ModelEntry
+from bullswarm_core.pools.connector import PoolProfile
+from bullswarm_core.pools.model_catalog import Asking, ModelEntry
 
 # Without them it asks the vendor for the list of plug-ins, too.
 _QUIET = ("--disable", "hooks", "--disable", "plugins", "--disable", "apps")
@@ -18,7 +18,7 @@ _MOST_PAGES = 20
 
 def list_models(profile: PoolProfile, asking: Asking) -> tuple[ModelEntry, ...]:
     """Ask the app-server, page by page. Raises BullswarmError."""
-    from bullswarm_core.workers.line_rpc import LineRpc
+    from bullswarm_core.process.json_rpc import LineRpc
 
     found: list[ModelEntry] = []
     words = [str(profile.binary), "app-server", *_QUIET]

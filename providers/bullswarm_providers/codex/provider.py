@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bullswarm_core.connector import Account, Connector, PoolProfile, SignInState
+from bullswarm_core.pools.connector import Account, Connector, PoolProfile, SignInState
 from bullswarm_providers.sign_in import first_set, read_object, read_toml
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
-    from bullswarm_core.model_lists import Asking, ModelEntry
-    from bullswarm_core.quota.observing import MeterContext, Observation
-    from bullswarm_core.workers.facts import Denial, ExitFacts, StreamFacts
+    from bullswarm_core.pools.model_catalog import Asking, ModelEntry
+    from bullswarm_core.provider import LaunchAddition, LaunchContext
+    from bullswarm_core.quota.observation import MeterContext, Observation
+    from bullswarm_core.streams.facts import Denial, ExitFacts, StreamFacts
 
 # A provider with these ids is built in: Codex refuses to start when its settings are overridden.
 _BUILT_IN = frozenset({"openai", "oss", "ollama", "lmstudio", "amazon-bedrock", "ollama-chat"})
@@ -51,7 +51,7 @@ def sign_in(connector: Connector, account: Account, environ: Mapping[str, str]) 
 
 def launch_addition(context: LaunchContext) -> LaunchAddition:
     """Bound the retries of the person's own model provider, and leave each of their MCP servers and skills out."""
-    from bullswarm_core.connector_launch import LaunchAddition
+    from bullswarm_core.provider import LaunchAddition
 
     config = _config(context.profile.config_dir)
     if config is None:
@@ -122,7 +122,7 @@ def _trust(context: LaunchContext, level: str) -> list[str]:
     That would hold for whatever the project's settings say by now. Codex asks for the folder, the repository around it and
     the repository that a linked work tree belongs to; of a project without trust it doesn't read AGENTS.md either.
     """
-    from bullswarm_core.workers.project_settings import repository_root
+    from bullswarm_core.launch.project_settings import repository_root
 
     folders = dict.fromkeys([context.cwd, repository_root(context.cwd), context.project_root])
     entries = ",".join(f"{_key(folder)}={{trust_level={_key(level)}}}" for folder in folders)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_core.fast.files import open_ordinary
-from bullswarm_core.workers.facts import Denial
+from bullswarm_core.streams.facts import Denial
 
 # A thread id is a UUID; anything else is no part of a file name.
 _THREAD_ID = re.compile(r"[0-9A-Za-z-]{8,64}")

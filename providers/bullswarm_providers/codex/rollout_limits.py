@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_core.fast.files import open_ordinary
-from bullswarm_core.quota.observing import Observation
-from bullswarm_core.quota.vendor_values import FUTURE_SLACK, moment
+from bullswarm_core.meters.normalize import FUTURE_SLACK, moment
+from bullswarm_core.quota.observation import Observation
 from bullswarm_providers.codex.rollout import names_in, newest_days
 from bullswarm_providers.codex.usage import limit_id, rollout_reading
 

@@ -10,19 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from bullswarm_core._dataclasses import replace
+from bullswarm_core.meters.normalize import duration, kind_of_length, moment, moment_after, number, used_percent, window
 from bullswarm_core.pools import Window
-from bullswarm_core.quota.observing import Observation
-from bullswarm_core.quota.vendor_values import (
-    duration,
-    kind_of_length,
-    moment,
-    moment_after,
-    number,
-    used_percent,
-    window,
-)
+from bullswarm_core.quota.observation import Observation
 from bullswarm_core.quota.windows import BURST_BLOCK_PCT, MIN_WINDOW_LENGTH
-from bullswarm_core.values import replace
 
 ACCOUNT_LIMIT = "codex"
 _SLOTS = ("primary", "secondary", "primary_window", "secondary_window")

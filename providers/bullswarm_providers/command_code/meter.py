@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bullswarm_core.errors import MeterError
-from bullswarm_core.quota.observing import Observation
-from bullswarm_core.quota.vendor_values import moment, number, one_of_each, used_of_share, window
+from bullswarm_core.meters.normalize import moment, number, one_of_each, used_of_share, window
+from bullswarm_core.quota.observation import Observation
 from bullswarm_providers.sign_in import read_object
 from bullswarm_providers.vendor_asking import address, bearer, member, no_sign_in, nothing_told, usable_token
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from bullswarm_core.pools import Window
-    from bullswarm_core.quota.observing import MeterContext
+    from bullswarm_core.quota.observation import MeterContext
 
 NAME = "Command Code"
 # The month's included credits of each plan, as Command Code 1.64.0 itself counts them.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bullswarm_core.connector import PoolProfile
-    from bullswarm_core.model_lists import Asking, ModelEntry
-    from bullswarm_core.quota.observing import MeterContext, Observation
+    from bullswarm_core.pools.connector import PoolProfile
+    from bullswarm_core.pools.model_catalog import Asking, ModelEntry
+    from bullswarm_core.quota.observation import MeterContext, Observation
 
 
 def live_reading(context: MeterContext) -> Observation:

@@ -6,8 +6,7 @@ from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bullswarm_core.quota.observing import Observation
-from bullswarm_core.quota.vendor_values import (
+from bullswarm_core.meters.normalize import (
     moment,
     number,
     one_of_each,
@@ -16,13 +15,14 @@ from bullswarm_core.quota.vendor_values import (
     used_percent,
     window,
 )
+from bullswarm_core.quota.observation import Observation
 from bullswarm_providers.sign_in import first_set, read_object
 from bullswarm_providers.vendor_asking import address, member, no_sign_in, nothing_told, usable_token
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from bullswarm_core.quota.observing import MeterContext
+    from bullswarm_core.quota.observation import MeterContext
 
 NAME = "GitHub Copilot"
 # What the endpoint wants to hear of an editor.

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bullswarm_core.connector import Account, Connector, SignInState
+from bullswarm_core.pools.connector import Account, Connector, SignInState
 from bullswarm_providers.sign_in import file_sign_in, read_object
 
 if TYPE_CHECKING:
-    from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
-    from bullswarm_core.quota.observing import MeterContext, Observation
+    from bullswarm_core.provider import LaunchAddition, LaunchContext
+    from bullswarm_core.quota.observation import MeterContext, Observation
 
 # The spelling of the key changed between versions.
 _SIGNED_IN = ("lastLoggedInUser", "last_logged_in_user", "loggedInUsers", "logged_in_users")
@@ -39,8 +39,8 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
     Raises WorkerStartError for settings of a project in a folder that the person trusted in Copilot: trust that was given
     once holds for whatever they say by now, and no switch takes it back.
     """
-    from bullswarm_core.connector_launch import LaunchAddition
-    from bullswarm_core.workers.project import obeys
+    from bullswarm_core.launch.project import obeys
+    from bullswarm_core.provider import LaunchAddition
 
     if context.project_settings and _is_trusted(context):
         raise obeys("copilot", context.project_settings, context.project_root, why="trusts this folder")

@@ -10,15 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bullswarm_core.errors import MeterError
-from bullswarm_core.quota.observing import Observation
-from bullswarm_core.quota.vendor_values import (
-    kind_of_length,
-    moment,
-    number,
-    one_of_each,
-    used_of_remaining,
-    window,
-)
+from bullswarm_core.meters.normalize import kind_of_length, moment, number, one_of_each, used_of_remaining, window
+from bullswarm_core.quota.observation import Observation
 from bullswarm_providers.sign_in import read_object
 from bullswarm_providers.vendor_asking import (
     address,
@@ -35,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from bullswarm_core.pools import Window
-    from bullswarm_core.quota.observing import MeterContext
+    from bullswarm_core.quota.observation import MeterContext
 
 NAME = "Gemini CLI"
 _CLIENT = {"ideType": "IDE_UNSPECIFIED", "platform": "PLATFORM_UNSPECIFIED", "pluginType": "GEMINI"}

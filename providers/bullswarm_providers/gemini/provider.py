@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bullswarm_core.connector import Account, Connector, SignInState
+from bullswarm_core.pools.connector import Account, Connector, SignInState
 from bullswarm_providers.sign_in import file_sign_in, first_set, read_object
 from bullswarm_providers.vendor_asking import member
 
 if TYPE_CHECKING:
-    from bullswarm_core.quota.observing import MeterContext, Observation
+    from bullswarm_core.quota.observation import MeterContext, Observation
 
 _BY_KEY = "gemini-api-key"
 _PERSONAL = ("oauth-personal", "login-with-google")

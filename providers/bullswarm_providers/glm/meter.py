@@ -5,16 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from bullswarm_core.quota.observing import Observation
-from bullswarm_core.quota.vendor_values import (
-    duration,
-    kind_of_length,
-    moment,
-    number,
-    one_of_each,
-    used_percent,
-    window,
-)
+from bullswarm_core.meters.normalize import duration, kind_of_length, moment, number, one_of_each, used_percent, window
+from bullswarm_core.quota.observation import Observation
 from bullswarm_providers.over_claude import vendor_key
 from bullswarm_providers.vendor_asking import address, bearer, items, member, nothing_told
 
@@ -22,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from bullswarm_core.pools import Window
-    from bullswarm_core.quota.observing import MeterContext
+    from bullswarm_core.quota.observation import MeterContext
 
 NAME = "z.ai"
 HOSTS = ("z.ai", "bigmodel.cn")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from bullswarm_providers.over_claude import accounts, launch_addition, sign_in
 
 if TYPE_CHECKING:
-    from bullswarm_core.quota.observing import MeterContext, Observation
+    from bullswarm_core.quota.observation import MeterContext, Observation
 
 __all__ = ["accounts", "launch_addition", "live_reading", "sign_in"]
 

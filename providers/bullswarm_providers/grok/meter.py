@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bullswarm_core.errors import BullswarmError, MeterError
-from bullswarm_core.quota.observing import Observation
-from bullswarm_core.quota.vendor_values import kind_of_length, moment, number, used_percent, window
+from bullswarm_core.meters.normalize import kind_of_length, moment, number, used_percent, window
+from bullswarm_core.quota.observation import Observation
 from bullswarm_core.quota.windows import WINDOW_LENGTHS
 from bullswarm_providers.sign_in import read_object
 from bullswarm_providers.vendor_asking import (
@@ -27,8 +27,8 @@ from bullswarm_providers.vendor_asking import (
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
-    from bullswarm_core.quota.observing import MeterContext
-    from bullswarm_core.workers.line_rpc import Reply
+    from bullswarm_core.process.json_rpc import Reply
+    from bullswarm_core.quota.observation import MeterContext
 
 NAME = "Grok"
 _WEEKLY = "USAGE_PERIOD_TYPE_WEEKLY"
@@ -110,7 +110,7 @@ def _use_that_is_left_out(context: MeterContext) -> tuple[float | None, str | No
 
 
 def _ask_cli(context: MeterContext) -> Any:
-    from bullswarm_core.workers.line_rpc import LineRpc
+    from bullswarm_core.process.json_rpc import LineRpc
 
     profile = context.profile
     folder = profile.config_dir
@@ -133,7 +133,7 @@ def _ask_cli(context: MeterContext) -> Any:
 
 
 def _environment(context: MeterContext) -> dict[str, str]:
-    from bullswarm_core.workers.environment import is_session_variable
+    from bullswarm_core.process.environment import is_session_variable
 
     profile, launch = context.profile, context.profile.connector.launch
     kept = {

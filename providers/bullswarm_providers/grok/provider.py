@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bullswarm_core.connector import Account, Connector, SignInState
+from bullswarm_core.pools.connector import Account, Connector, SignInState
 from bullswarm_providers.sign_in import file_sign_in, read_toml
 
 if TYPE_CHECKING:
-    from bullswarm_core.connector import PoolProfile
-    from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
-    from bullswarm_core.model_lists import Asking, ModelEntry
-    from bullswarm_core.quota.observing import MeterContext, Observation
+    from bullswarm_core.pools.connector import PoolProfile
+    from bullswarm_core.pools.model_catalog import Asking, ModelEntry
+    from bullswarm_core.provider import LaunchAddition, LaunchContext
+    from bullswarm_core.quota.observation import MeterContext, Observation
 
 
 def sign_in(connector: Connector, account: Account, environ: Mapping[str, str]) -> SignInState:
@@ -32,8 +32,8 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
 
     Trust that was given once holds for whatever the project's settings say by now, and no switch takes it back.
     """
-    from bullswarm_core.connector_launch import LaunchAddition
-    from bullswarm_core.workers.project import obeys
+    from bullswarm_core.launch.project import obeys
+    from bullswarm_core.provider import LaunchAddition
 
     trusted = _is_trusted(context)
     if trusted and context.project_settings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bullswarm_core.paths import expand_path
+from bullswarm_core.process.environment import expand_path
 from bullswarm_providers.sign_in import read_object
 from bullswarm_providers.vendor_asking import member, usable_token
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bullswarm_core.quota.observing import Observation
-from bullswarm_core.quota.vendor_values import moment, moment_after, one_of_each, used_percent, window
+from bullswarm_core.meters.normalize import moment, moment_after, one_of_each, used_percent, window
+from bullswarm_core.quota.observation import Observation
 from bullswarm_providers.opencode.keys import OWN, own_key, sign_ins
 from bullswarm_providers.vendor_asking import address, bearer, member, no_sign_in, nothing_told
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from bullswarm_core.pools import Window, WindowKind
-    from bullswarm_core.quota.observing import MeterContext
+    from bullswarm_core.quota.observation import MeterContext
 
 NAME = "OpenCode"
 # As the vendor names them; the rolling window lasts five hours.

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bullswarm_core.connector import Account, Connector, PoolProfile
-    from bullswarm_core.connector_launch import LaunchAddition, LaunchContext
-    from bullswarm_core.model_lists import Asking, ModelEntry
-    from bullswarm_core.quota.observing import MeterContext, Observation
+    from bullswarm_core.pools.connector import Account, Connector, PoolProfile
+    from bullswarm_core.pools.model_catalog import Asking, ModelEntry
+    from bullswarm_core.provider import LaunchAddition, LaunchContext
+    from bullswarm_core.quota.observation import MeterContext, Observation
 
 CONTENT_VARIABLE = "OPENCODE_CONFIG_CONTENT"
 ISOLATED_VARIABLE = "BULLSWARM_OPENCODE_ISOLATED"
@@ -23,7 +23,7 @@ def launch_addition(context: LaunchContext) -> LaunchAddition:
 
     The person's plug-ins stay: OpenCode keeps sign-ins in them, and its switch to drop them drops ours too (measured).
     """
-    from bullswarm_core.connector_launch import LaunchAddition
+    from bullswarm_core.provider import LaunchAddition
 
     content, note = _content(context.environ)
     # Measured: OpenCode starts as if nothing had been said when the model has no variant of that name.

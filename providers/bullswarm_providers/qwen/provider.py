@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from bullswarm_core.connector import Account, Connector, SignInState
+from bullswarm_core.pools.connector import Account, Connector, SignInState
 from bullswarm_providers.sign_in import file_sign_in, first_set, read_object
 from bullswarm_providers.vendor_asking import member
 

@@ -6,11 +6,11 @@ import argparse
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bullswarm_core.database import open_database
-from bullswarm_core.home import Home
-from bullswarm_core.labels import Labels
-from bullswarm_core.ledger import Booking, entries
-from bullswarm_core.routing.forecast import remaining_minutes
+from bullswarm_core.dispatch.ledger import Booking, entries
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.routing.measure import remaining_minutes
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home
 from bullswarm_core.wire import iso
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser

@@ -118,7 +118,7 @@ def pool_names(context: CommandContext) -> list[str]:
 
     from bullswarm_core.errors import BullswarmError
     from bullswarm_core.fast import hook_state
-    from bullswarm_core.labels import Labels
+    from bullswarm_core.pools.labels import Labels
 
     try:
         state = hook_state.load({**context.environ, "BULLSWARM_HOME": str(context.home.root)})

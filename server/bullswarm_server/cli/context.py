@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_core.errors import BullswarmError
-from bullswarm_core.home import Home
-from bullswarm_core.values import dataclass
+from bullswarm_core.store.home import Home
 from bullswarm_server.ops.context import Context
 
 

@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from bullswarm_core.connector import Connector, PoolProfile
 from bullswarm_core.errors import BullswarmError, UsageError
 from bullswarm_core.fast import VERSION
-from bullswarm_core.home import readable_by_others, refuse_foreign
-from bullswarm_core.labels import Labels
-from bullswarm_core.quota.due import why_not_read
+from bullswarm_core.meters.due import why_not_read
+from bullswarm_core.pools.connector import Connector, PoolProfile
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.pools.settings import Settings
 from bullswarm_core.routing.billing import grant_command
-from bullswarm_core.settings import Settings
+from bullswarm_core.store.home import readable_by_others, refuse_foreign
 from bullswarm_providers.registry import Registry, load
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.doctor_meters import mode_trouble, trouble
@@ -126,7 +126,7 @@ def _readable(name: str, where: Callable[[], str], look: Callable[[], object]) -
 
 
 def _open_database(context: CommandContext) -> None:
-    from bullswarm_core.database import open_database
+    from bullswarm_core.store.database import open_database
 
     connection = open_database(context.home, readonly=True)
     if connection is not None:
@@ -134,7 +134,7 @@ def _open_database(context: CommandContext) -> None:
 
 
 def _confinement() -> Check:
-    from bullswarm_core.workers.confinement import problem, weakness
+    from bullswarm_core.process.confinement import problem, weakness
 
     why = problem()
     if why:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from bullswarm_core.connector import PoolProfile
-from bullswarm_core.home import Home
-from bullswarm_core.quota.due import VARIABLE, mode_of
-from bullswarm_core.quota.readings import Reading, load_reading
-from bullswarm_core.routing.text import duration
+from bullswarm_core.fast.text import duration
+from bullswarm_core.meters.due import VARIABLE, mode_of
+from bullswarm_core.pools.connector import PoolProfile
+from bullswarm_core.quota.reading import Reading, load_reading
+from bullswarm_core.store.home import Home
 
 MODES = ("live", "passive", "off")
 _FIXES: Mapping[str, str] = {

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bullswarm_core.database import open_database
 from bullswarm_core.errors import StateError, UnknownNameError
-from bullswarm_core.judging.content import content_gate, only_announces
 from bullswarm_core.judging.phrases import counted
+from bullswarm_core.judging.prose import content_gate, only_announces
 from bullswarm_core.runs.journal import Journal, RunRow
 from bullswarm_core.runs.state import RunState
+from bullswarm_core.store.database import open_database
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 

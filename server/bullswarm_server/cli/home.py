@@ -8,11 +8,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from bullswarm_core.database import open_database
+from bullswarm_core._dataclasses import dataclass
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.errors import BullswarmError
-from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.journal import Journal, RunRow
-from bullswarm_core.runs.removal import (
+from bullswarm_core.kernel.removal import (
     Size,
     kept_worktrees,
     orphans,
@@ -22,8 +21,9 @@ from bullswarm_core.runs.removal import (
     remove_run,
     size_of,
 )
-from bullswarm_core.runs.services import utc_now
-from bullswarm_core.values import dataclass
+from bullswarm_core.runs.journal import Journal, RunRow
+from bullswarm_core.runs.run_files import RunFolder
+from bullswarm_core.store.database import open_database
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.cli.runs_deleting import size_document, size_text

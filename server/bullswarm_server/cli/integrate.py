@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_core.errors import BullswarmError, UsageError
-from bullswarm_core.home import file_lock
-from bullswarm_core.workers.environment import DEPTH_VARIABLE, read_depth
+from bullswarm_core.process.environment import DEPTH_VARIABLE, read_depth
+from bullswarm_core.store.home import file_lock
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.displays.text import one_line

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from bullswarm_core.errors import UsageError
-from bullswarm_core.labels import Labels
+from bullswarm_core.pools.labels import Labels
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.ops.labels import SCHEMA_VERSION, clear_label, find_pool, set_label

@@ -185,7 +185,7 @@ def _may_open_dashboard() -> bool:
         return False
     if os.environ.get("TERM", "") in ("", "dumb"):
         return False
-    from bullswarm_core.home import Home
+    from bullswarm_core.store.home import Home
 
     return Home(os.environ.get("BULLSWARM_HOME") or None).state_file.is_file()
 
@@ -212,7 +212,7 @@ def _call(module: str, arguments: list[str], *, environ: Mapping[str, str], out:
 
     from bullswarm_core.errors import BullswarmError
     from bullswarm_core.fast.files import is_behind
-    from bullswarm_core.home import Home, readable_by_others, refuse_foreign
+    from bullswarm_core.store.home import Home, readable_by_others, refuse_foreign
     from bullswarm_server.cli.context import CommandContext
 
     verb = import_module(f"bullswarm_server.cli.{module}")

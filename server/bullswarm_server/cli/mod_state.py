@@ -9,15 +9,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.errors import StateError, UnknownNameError
 from bullswarm_core.fast.text import clipped, plain
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs.folder import AttemptFiles, RunFolder
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.pools.settings import Settings
+from bullswarm_core.reports.stalls import Activity, Life
+from bullswarm_core.runs.run_files import AttemptFiles, RunFolder
 from bullswarm_core.runs.state import AttemptState, RunState, StepState
-from bullswarm_core.runs.watch_activity import Activity
-from bullswarm_core.runs.watch_life import Life
-from bullswarm_core.settings import Settings
 from bullswarm_core.wire import iso
 from bullswarm_server import mod_state
 from bullswarm_server.cli.context import CommandContext
@@ -28,7 +27,7 @@ from bullswarm_server.ops.files import tail
 from bullswarm_server.ops.meters import renew
 
 if TYPE_CHECKING:
-    from bullswarm_core.workers.stream_table import StreamTable
+    from bullswarm_core.streams.table import StreamTable
 
 STEP_VERSION = "bullswarm.mod-step.v1"
 # A pane shows a screenful; whoever wants all of it opens the file that is named beside it.
@@ -119,7 +118,7 @@ def _signs(life: Life, now: datetime) -> dict[str, Any]:
 
 
 def _tables(context: CommandContext) -> Callable[[str], StreamTable | None]:
-    from bullswarm_core.workers.stream_table import compile_table
+    from bullswarm_core.streams.table import compile_table
     from bullswarm_providers.registry import load
 
     connectors = {profile.id: profile.connector for profile in load(context.home, context.environ).profiles}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_core.errors import UsageError
-from bullswarm_core.values import dataclass
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.pools_lines import shown_lines
 from bullswarm_server.displays.text import one_line

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import wrap
 
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_core.errors import UsageError
-from bullswarm_core.home import write_bytes_atomic
-from bullswarm_core.labels import Labels
 from bullswarm_core.pools import WINDOW_KINDS, WindowKind
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.pools.settings import Settings
 from bullswarm_core.quota.history import History, read_history
-from bullswarm_core.settings import Settings
-from bullswarm_core.values import dataclass
+from bullswarm_core.store.home import write_bytes_atomic
 from bullswarm_core.wire import iso
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser

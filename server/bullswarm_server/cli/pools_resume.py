@@ -6,14 +6,14 @@ import argparse
 import contextlib
 from datetime import UTC, datetime
 
-from bullswarm_core.database import open_database
-from bullswarm_core.home import Home
-from bullswarm_core.labels import Labels
-from bullswarm_core.quarantines import in_force, lift
-from bullswarm_core.quota.readings import load_reading
+from bullswarm_core.dispatch.quarantines import in_force, lift
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.quota.reading import load_reading
 from bullswarm_core.quota.windows import readings, spent_window
-from bullswarm_core.routing.checks import LIMIT_NAMES
+from bullswarm_core.routing.eligibility import LIMIT_NAMES
 from bullswarm_core.routing.quarantine import Quarantine
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home
 from bullswarm_core.wire import iso
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser

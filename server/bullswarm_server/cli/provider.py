@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bullswarm_core.connector import Connector, PoolProfile
 from bullswarm_core.errors import BullswarmError, ConnectorError, UnknownNameError, UsageError
-from bullswarm_core.home import file_lock, make_folder, read_json, write_json
-from bullswarm_core.labels import Labels
+from bullswarm_core.launch.plan import plan_launch
 from bullswarm_core.pools import LANES, Rung
-from bullswarm_core.workers.launch import plan_launch
+from bullswarm_core.pools.connector import Connector, PoolProfile
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.store.home import file_lock, make_folder, read_json, write_json
 from bullswarm_providers.loaded import Loaded
 from bullswarm_providers.registry import OPTIONAL, Registry, load, load_folder, load_optional
 from bullswarm_server.cli.context import CommandContext
@@ -237,7 +237,7 @@ def _beginning(data: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _refuse_bad(data: dict[str, Any], file: Path) -> None:
-    from bullswarm_core.connector_schema import validate_connector
+    from bullswarm_core.pools.connector_schema import validate_connector
 
     try:
         validate_connector(data, file=str(file))

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bullswarm_core.connector import PoolProfile
 from bullswarm_core.errors import NoPoolError
 from bullswarm_core.fast.tree import temporary_folder
+from bullswarm_core.launch.plan import LaunchPlan, plan_launch, shown_command
 from bullswarm_core.pools import Rung
-from bullswarm_core.secrets_rule import is_secret
-from bullswarm_core.workers.environment import DEPTH_VARIABLE
-from bullswarm_core.workers.launch import LaunchPlan, plan_launch, shown_command
-from bullswarm_core.workers.spawn import ChildResult, run_child
-from bullswarm_core.workers.streams import StreamReader, with_stderr
+from bullswarm_core.pools.connector import PoolProfile
+from bullswarm_core.process.child import ChildResult, run_child
+from bullswarm_core.process.environment import DEPTH_VARIABLE
+from bullswarm_core.process.secrets import is_secret
+from bullswarm_core.streams.reader import StreamReader, with_stderr
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.displays.text import one_line, plain
 

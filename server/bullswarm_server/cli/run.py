@@ -6,13 +6,13 @@ import argparse
 import time
 from typing import Any
 
-from bullswarm_core.database import open_database
 from bullswarm_core.errors import RunConflictError, UsageError
-from bullswarm_core.labels import Labels
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports.verdict import SCHEMA_VERSION, running_document
 from bullswarm_core.routing import Decision
 from bullswarm_core.runs.journal import Journal
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.runs.verdict_document import SCHEMA_VERSION, running_document
+from bullswarm_core.store.database import open_database
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.cli.meter_argument import add_meter_argument
@@ -108,7 +108,7 @@ def _verdict(context: CommandContext, state: RunState) -> dict[str, Any]:
 def _stop(context: CommandContext, run_id: str) -> None:
     connection = open_database(context.home)
     try:
-        from bullswarm_core.runs.services import utc_now
+        from bullswarm_core.dispatch.services import utc_now
 
         request_stop(connection, Journal(connection).state(run_id), by="Ctrl-C", now=utc_now())
     finally:
@@ -135,7 +135,7 @@ def _dry_run(prepared: PreparedTask, options: argparse.Namespace, context: Comma
 
 
 def _command(prepared: PreparedTask, decision: Decision) -> str | None:
-    from bullswarm_core.runs.prepare import preview
+    from bullswarm_core.attempts.prepare import preview
 
     return preview(prepared.services, prepared.view.settings, prepared.task, decision) if decision.pool else None
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from importlib import import_module
 from typing import Any
 
-from bullswarm_core.program.issues import MOST_ROUNDS
+from bullswarm_core.program.validate import MOST_ROUNDS
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.cli.task_arguments import seconds

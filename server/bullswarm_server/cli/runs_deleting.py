@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from bullswarm_core.caller import find_caller
-from bullswarm_core.database import open_database
 from bullswarm_core.errors import UnknownNameError
-from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.kernel.removal import Size, refuse_unless_over, refuse_worktrees, remove_run, size_of
+from bullswarm_core.pools.caller import find_caller
 from bullswarm_core.runs.journal import LAST, Journal, RunRow
-from bullswarm_core.runs.removal import Size, refuse_unless_over, refuse_worktrees, remove_run, size_of
+from bullswarm_core.runs.run_files import RunFolder
+from bullswarm_core.store.database import open_database
 from bullswarm_server.cli.context import CommandContext
 
 DELETE_VERSION = "bullswarm.runs-delete.v1"

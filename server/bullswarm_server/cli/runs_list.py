@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs.folder import MARKER
+from bullswarm_core.dispatch.services import utc_now
+from bullswarm_core.pools.labels import Labels
 from bullswarm_core.runs.journal import UNREADABLE, Journal, RunRow
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.runs.run_files import MARKER
 from bullswarm_core.wire import parse_iso
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.displays.text import duration, one_line

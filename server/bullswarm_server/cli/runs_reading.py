@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_core.errors import UnknownNameError, UsageError
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs import commands
-from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.nodes import statuses
-from bullswarm_core.runs.result_summary import summary_line, summary_of
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports import commands
+from bullswarm_core.reports.summary import summary_line, summary_of
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_core.runs.state import RunState
+from bullswarm_core.runs.status import statuses
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.displays.terminal import terminal_of
 from bullswarm_server.displays.text import Style, plain

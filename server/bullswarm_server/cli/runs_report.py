@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from bullswarm_core.errors import UsageError
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs import commands
-from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports import commands
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.runs_reading import state_named
 from bullswarm_server.ops.runs import document_of

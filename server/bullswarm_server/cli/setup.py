@@ -10,9 +10,9 @@ import argparse
 import sys
 from typing import Any
 
-from bullswarm_core.connector import PoolProfile
-from bullswarm_core.labels import Labels
-from bullswarm_core.settings import Document, Settings, update_settings
+from bullswarm_core.pools.connector import PoolProfile
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.pools.settings import Document, Settings, update_settings
 from bullswarm_providers.registry import Registry, load
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser

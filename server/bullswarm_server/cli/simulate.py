@@ -8,17 +8,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bullswarm_core.errors import UsageError
-from bullswarm_core.labels import Labels
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.pools.settings import Settings
 from bullswarm_core.routing.policies import POLICY_NAMES, policy_named
-from bullswarm_core.settings import Settings
-from bullswarm_core.simulation import Score, known_policies, simulate
-from bullswarm_core.simulation.recorded import MIN_DAYS, MIN_POOLS, MIN_TASKS, MOST_TASKS, PlayedPool, replay_of
 from bullswarm_core.wire import iso, parse_iso, to_wire
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 from bullswarm_server.cli.simulate_records import read_records
 from bullswarm_server.displays.simulation import Played, conclusion, has_ended, simulation_lines, too_little
 from bullswarm_server.displays.terminal import terminal_of
+from bullswarm_simulation import Score, known_policies, simulate
+from bullswarm_simulation.recorded import MIN_DAYS, MIN_POOLS, MIN_TASKS, MOST_TASKS, PlayedPool, replay_of
 
 SCHEMA_VERSION = "bullswarm.simulation.v1"
 DEFAULT_DAYS, MOST_DAYS = 28.0, 366.0

@@ -8,25 +8,25 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
-from bullswarm_core.assemble import rungs_of
-from bullswarm_core.database import open_database
+from bullswarm_core._dataclasses import dataclass
+from bullswarm_core.dispatch.assemble import rungs_of
+from bullswarm_core.dispatch.ledger import entries, inflight_by_pool
 from bullswarm_core.errors import StateError
-from bullswarm_core.home import Home
-from bullswarm_core.ledger import entries, inflight_by_pool
 from bullswarm_core.pools import EFFORTS, LANES, WINDOW_KINDS, Lane, Window
+from bullswarm_core.pools.settings import Settings
 from bullswarm_core.quota.history import CLOCK_TOLERANCE, read_history
-from bullswarm_core.quota.learned import Rates, learned_rates
-from bullswarm_core.quota.observing import Observation
+from bullswarm_core.quota.observation import Observation
+from bullswarm_core.quota.rate_cache import Rates, learned_rates
 from bullswarm_core.quota.rates import attempt_work
-from bullswarm_core.quota.readings import load_reading
-from bullswarm_core.settings import Settings
-from bullswarm_core.simulation.recorded import RecordedPool
-from bullswarm_core.simulation.recorded_tasks import RecordedAttempt
-from bullswarm_core.values import dataclass
+from bullswarm_core.quota.reading import load_reading
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home
 from bullswarm_core.wire import parse_iso, stamp
+from bullswarm_simulation.recorded import RecordedPool
+from bullswarm_simulation.recorded_tasks import RecordedAttempt
 
 if TYPE_CHECKING:
-    from bullswarm_core.connector import PoolProfile
+    from bullswarm_core.pools.connector import PoolProfile
 
 EARLIER = timedelta(days=31)
 """How far before the time that is played attempts are read: lengths are learned from them."""

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from bullswarm_core.connector import NO_REASONING, SANDBOXES
 from bullswarm_core.pools import EFFORTS
+from bullswarm_core.pools.connector import NO_REASONING
+from bullswarm_core.pools.model import SANDBOXES
+from bullswarm_core.pools.settings import DEFAULT_POLICY, QUOTA_WINDOWS
 from bullswarm_core.routing.policies import POLICY_NAMES
-from bullswarm_core.settings import DEFAULT_POLICY, QUOTA_WINDOWS
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.help_format import Parser
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bullswarm_core.errors import UsageError
-from bullswarm_core.labels import Labels
-from bullswarm_core.settings import Document, Settings
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.pools.settings import Document, Settings
 from bullswarm_core.wire import repeated_key
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.strategy_pools import declared_reset

@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
-from bullswarm_core import ledger
-from bullswarm_core.connector import PoolProfile
-from bullswarm_core.database import open_database
-from bullswarm_core.labels import Labels
-from bullswarm_core.model_lists import ModelList, ask_models, keep_model_lists, load_model_lists
+from bullswarm_core.attempts.pick import View, choose, look
+from bullswarm_core.dispatch import ledger
 from bullswarm_core.pools import Effort, Lane, Pool
+from bullswarm_core.pools.connector import PoolProfile
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.pools.model_catalog import ModelList, ask_models, keep_model_lists, load_model_lists
 from bullswarm_core.quota.durations import expectations
 from bullswarm_core.routing import Decision
-from bullswarm_core.runs.pick import View, choose, look
 from bullswarm_core.runs.task import Task
+from bullswarm_core.store.database import open_database
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.ops.services import services_for
 from bullswarm_server.ops.tasks import ANY_TASK

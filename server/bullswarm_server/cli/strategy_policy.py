@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bullswarm_core.settings import Document, Settings
+from bullswarm_core.pools.settings import Document, Settings
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.strategy_writing import Options, change
 from bullswarm_server.ops.decisions import section

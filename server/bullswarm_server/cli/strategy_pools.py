@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bullswarm_core.errors import UsageError
-from bullswarm_core.quota.plan_models import forget_plan_refusals
-from bullswarm_core.settings import Document, Settings
+from bullswarm_core.pools.settings import Document, Settings
+from bullswarm_core.quota.refusals import forget_plan_refusals
 from bullswarm_core.wire import iso, parse_iso
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.strategy_writing import Options, change, note, note_refused, pool_named, profile_of

@@ -10,9 +10,9 @@ from typing import Any
 
 from bullswarm_core.errors import UsageError
 from bullswarm_core.fast.files import open_ordinary
-from bullswarm_core.settings import Document, Settings, update_settings
-from bullswarm_core.workers.environment import DEPTH_VARIABLE, read_depth
-from bullswarm_core.workers.project_settings import UNREADABLE, found_settings, repository_root
+from bullswarm_core.launch.project_settings import UNREADABLE, found_settings, repository_root
+from bullswarm_core.pools.settings import Document, Settings, update_settings
+from bullswarm_core.process.environment import DEPTH_VARIABLE, read_depth
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.strategy_writing import Options, registry
 from bullswarm_server.displays.text import one_line

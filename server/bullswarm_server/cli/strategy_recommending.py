@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bullswarm_core.assemble import routing_context
-from bullswarm_core.home import read_json
-from bullswarm_core.model_lists import ModelList
+from bullswarm_core.dispatch.advice import PoolAdvice, advise
+from bullswarm_core.dispatch.assemble import routing_context
 from bullswarm_core.pools import EFFORTS
-from bullswarm_core.recommending import PoolAdvice, advise
-from bullswarm_core.settings import Document
+from bullswarm_core.pools.model_catalog import ModelList
+from bullswarm_core.pools.settings import Document
+from bullswarm_core.store.home import read_json
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.strategy_machine import Machine, this_machine
 from bullswarm_server.cli.strategy_writing import Options, change, note

@@ -8,14 +8,15 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
-from bullswarm_core.connector import NO_REASONING, REASONING_LEVELS, PoolProfile
 from bullswarm_core.errors import UsageError
-from bullswarm_core.home import read_json
-from bullswarm_core.labels import Labels
 from bullswarm_core.pools import Effort
-from bullswarm_core.quota.plan_models import DEFAULT_MODEL, load_plan_refusals
-from bullswarm_core.reasoning import Level, level_of
-from bullswarm_core.settings import Document, Settings, update_settings
+from bullswarm_core.pools.connector import NO_REASONING, REASONING_LEVELS, PoolProfile
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.pools.model import DEFAULT_MODEL
+from bullswarm_core.pools.reasoning import Level, level_of
+from bullswarm_core.pools.settings import Document, Settings, update_settings
+from bullswarm_core.quota.refusals import load_plan_refusals
+from bullswarm_core.store.home import read_json
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.displays.strategy import document, lines
 from bullswarm_server.displays.text import one_line
@@ -147,8 +148,8 @@ def note_unnamed(model: str, settings: Settings, context: CommandContext) -> Non
 
 def _named_models(settings: Settings, context: CommandContext) -> set[str]:
     """Return every model that a rung, a decision or a CLI's own list names, as far as it is remembered; asks nobody."""
-    from bullswarm_core.assemble import rungs_of
-    from bullswarm_core.model_lists import load_model_lists
+    from bullswarm_core.dispatch.assemble import rungs_of
+    from bullswarm_core.pools.model_catalog import load_model_lists
 
     rungs = [rung for profile in registry(context).profiles for rung in rungs_of(profile, settings).values()]
     lists = load_model_lists(context.home).values()

@@ -10,7 +10,7 @@ from typing import Any
 
 from bullswarm_core.errors import UsageError
 from bullswarm_core.pools import EFFORTS, LANES, Lane
-from bullswarm_core.runs.task import MAX_PROMPT_BYTES
+from bullswarm_core.program.model import MAX_PROMPT_BYTES
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.ops.files import decoded, limited, read_regular
 from bullswarm_server.ops.tasks import LARGER_THAN_A_TASK, TaskRequest, Terms, task_file_text, working_folder
@@ -74,7 +74,7 @@ def answer_schema(text: str) -> dict[str, Any]:
 
     Raises UsageError for a file that can't be read and for a schema that is refused.
     """
-    from bullswarm_core.judging.answer_schema import read_schema
+    from bullswarm_core.answers.schema import read_schema
 
     if text.lstrip().startswith("{"):
         return read_schema(text, what="--answer-schema")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from bullswarm_core.program.shape import REASONING
+from bullswarm_core.program.step_checks import REASONING
 from bullswarm_core.runs.scheduler import DEFAULT_CONCURRENCY
 from bullswarm_server.cli.task_arguments import HERE
 

@@ -10,14 +10,15 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from bullswarm_core.caller import find_caller
-from bullswarm_core.database import open_database
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.errors import UnknownNameError, UsageError
-from bullswarm_core.runs import commands, intents
-from bullswarm_core.runs.liveness import KernelState, kernel_state
-from bullswarm_core.runs.nodes import OVER, STUCK, answer_of, statuses
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.kernel.liveness import KernelState, kernel_state
+from bullswarm_core.pools.caller import find_caller
+from bullswarm_core.reports import commands
+from bullswarm_core.runs import intents
 from bullswarm_core.runs.state import RunState
+from bullswarm_core.runs.status import OVER, STUCK, answer_of, statuses
+from bullswarm_core.store.database import open_database
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.run import follow
 from bullswarm_server.cli.runs_reading import print_run, state_named

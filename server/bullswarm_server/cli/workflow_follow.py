@@ -9,21 +9,20 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from bullswarm_core.database import open_database
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.errors import UsageError
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs.folder import RunFolder
+from bullswarm_core.kernel.liveness import KernelState, kernel_state
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports.notices import tell
+from bullswarm_core.reports.stalls import DEFAULT_STALL_SEC, Activity, Life, LifeWatch
+from bullswarm_core.reports.watch import WATCH_VERSION, Notice, Teller, standing
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.liveness import KernelState, kernel_state
-from bullswarm_core.runs.nodes import statuses
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.runs.watch import WATCH_VERSION, Notice, Teller, standing
-from bullswarm_core.runs.watch_activity import Activity
-from bullswarm_core.runs.watch_life import DEFAULT_STALL_SEC, Life, LifeWatch
-from bullswarm_core.runs.watch_notices import tell
+from bullswarm_core.runs.status import statuses
+from bullswarm_core.store.database import open_database
+from bullswarm_core.streams.table import StreamTable, compile_table
 from bullswarm_core.wire import iso, parse_iso
-from bullswarm_core.workers.stream_table import StreamTable, compile_table
 from bullswarm_server.cli.context import CommandContext, escaped
 from bullswarm_server.cli.run import EXIT_INTERRUPTED
 from bullswarm_server.cli.runs_reading import print_run

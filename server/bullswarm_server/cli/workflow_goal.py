@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from bullswarm_core.program.advisories import advisories
+from bullswarm_core.program.describe import advisories
 from bullswarm_core.program.model import Program
-from bullswarm_core.runs import commands
+from bullswarm_core.reports import commands
 from bullswarm_core.runs.events import RunCreated
 from bullswarm_core.wire import iso
 from bullswarm_server.cli.context import CommandContext

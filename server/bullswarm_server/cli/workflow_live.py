@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs.nodes import statuses
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.dispatch.services import utc_now
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports.watch import Notice, standing
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.runs.watch import Notice, standing
+from bullswarm_core.runs.status import statuses
 from bullswarm_server.cli.screen import draw_frame, own_screen, wake_ups
 from bullswarm_server.cli.workflow_follow import Watch
 from bullswarm_server.displays.terminal import terminal_of

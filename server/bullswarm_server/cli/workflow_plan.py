@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from bullswarm_core.attempts.checks import start_checks
 from bullswarm_core.fast.tree import temporary_folder
 from bullswarm_core.program import describe
-from bullswarm_core.program.advisories import advisories
-from bullswarm_core.program.issues import issues_of
+from bullswarm_core.program.describe import advisories
 from bullswarm_core.program.json_schema import json_schema
 from bullswarm_core.program.model import Program, Step, program_from
-from bullswarm_core.runs.checks import start_checks
-from bullswarm_core.runs.folder import AttemptFiles
+from bullswarm_core.program.validate import issues_of
+from bullswarm_core.runs.run_files import AttemptFiles
 from bullswarm_server.cli.context import CommandContext
 from bullswarm_server.cli.task_arguments import HERE, folder_of
 from bullswarm_server.cli.workflow_goal import refuse_invalid

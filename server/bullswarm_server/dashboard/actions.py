@@ -8,16 +8,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_core.errors import BullswarmError
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs import commands, intents
-from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.handback import left_pools
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports import commands
+from bullswarm_core.reports.handback import left_pools
+from bullswarm_core.reports.needs_you import needs_you
+from bullswarm_core.runs import intents
 from bullswarm_core.runs.intents import Wish
-from bullswarm_core.runs.needs_you import needs_you
-from bullswarm_core.runs.nodes import NodeStatus
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_core.runs.state import RunState, StepState
-from bullswarm_core.values import dataclass
+from bullswarm_core.runs.status import NodeStatus
 
 MORE_ROUNDS = 1
 _WHO = "a person"

@@ -17,8 +17,8 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.errors import BullswarmError
-from bullswarm_core.runs.services import utc_now
 from bullswarm_server.dashboard.actions import Action
 from bullswarm_server.dashboard.board import Board
 from bullswarm_server.dashboard.follow import RunFollower, tables_of

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from textual.app import App
 
-from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.dispatch.services import utc_now
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_server.dashboard.actions import Action, actions_at, resume_of
 from bullswarm_server.dashboard.bars import Part
 from bullswarm_server.dashboard.follow import RunFollower

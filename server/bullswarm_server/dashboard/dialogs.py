@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from bullswarm_core.values import dataclass, field
+from bullswarm_core._dataclasses import dataclass, field
 from bullswarm_server.dashboard.ink import safe
 
 

@@ -9,26 +9,25 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bullswarm_core.database import open_database
+from bullswarm_core._dataclasses import dataclass, field
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.errors import UnknownNameError
 from bullswarm_core.fast.text import clipped, one_line
-from bullswarm_core.home import Home
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs.folder import AttemptFiles, RunFolder
+from bullswarm_core.kernel.liveness import KernelState, kernel_state
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.process.capture import read_tail
+from bullswarm_core.reports.notices import tell
+from bullswarm_core.reports.stalls import Activity, CommandReader, Commands, Life
+from bullswarm_core.reports.watch import Notice, Teller
+from bullswarm_core.reports.workflow_result import status_of
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.liveness import KernelState, kernel_state
-from bullswarm_core.runs.nodes import NodeStatus, statuses
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.runs.run_files import AttemptFiles, RunFolder
 from bullswarm_core.runs.state import AttemptState, RunState
-from bullswarm_core.runs.watch import Notice, Teller
-from bullswarm_core.runs.watch_activity import Activity, CommandReader, Commands
-from bullswarm_core.runs.watch_life import Life
-from bullswarm_core.runs.watch_notices import tell
-from bullswarm_core.runs.workflow_result import status_of
-from bullswarm_core.values import dataclass, field
-from bullswarm_core.workers.capture import read_tail
-from bullswarm_core.workers.stream_actions import bind
-from bullswarm_core.workers.stream_table import StreamTable, compile_table
+from bullswarm_core.runs.status import NodeStatus, statuses
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home
+from bullswarm_core.streams.state import bind
+from bullswarm_core.streams.table import StreamTable, compile_table
 from bullswarm_server.ops.run_forms import checked, read_state
 
 MOST_NOTICES = 2_000

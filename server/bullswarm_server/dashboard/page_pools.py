@@ -9,8 +9,8 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from bullswarm_core.labels import typed_name
 from bullswarm_core.pools import WindowKind
+from bullswarm_core.pools.labels import typed_name
 from bullswarm_core.quota.history import History, read_history
 from bullswarm_core.routing.overview import PoolOverview
 from bullswarm_server.dashboard.bars import Bar, Key, Part

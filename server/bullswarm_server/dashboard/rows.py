@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Literal, Protocol, TypeVar, overload
 
-from bullswarm_core.values import dataclass
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_server.dashboard.ink import INK
 from bullswarm_server.displays.terminal import Terminal, cells
 

@@ -10,18 +10,18 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from bullswarm_core.database import open_database
+from bullswarm_core._dataclasses import dataclass, field
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.errors import DamagedRunError, UnknownNameError
-from bullswarm_core.home import Home
-from bullswarm_core.labels import Labels
+from bullswarm_core.kernel.liveness import KernelState, kernel_state
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports.workflow_result import status_of
 from bullswarm_core.routing.overview import PoolOverview
 from bullswarm_core.runs.journal import Journal, RunRow
-from bullswarm_core.runs.liveness import KernelState, kernel_state
-from bullswarm_core.runs.nodes import NodeStatus, statuses
-from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.runs.workflow_result import status_of
-from bullswarm_core.values import dataclass, field
+from bullswarm_core.runs.status import NodeStatus, statuses
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home
 from bullswarm_server.ops.context import Context
 from bullswarm_server.ops.run_forms import checked, read_state, readable_rows
 

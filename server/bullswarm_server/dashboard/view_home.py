@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
+from bullswarm_core._dataclasses import dataclass
+from bullswarm_core.fast.text import minutes_and_seconds
+from bullswarm_core.reports import commands
+from bullswarm_core.reports.needs_you import head_line, needs_you
 from bullswarm_core.routing.overview import PoolOverview
-from bullswarm_core.runs import commands
-from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.needs_you import head_line, minutes_and_seconds, needs_you
-from bullswarm_core.runs.nodes import OVER
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_core.runs.state import AttemptState
-from bullswarm_core.values import dataclass
+from bullswarm_core.runs.status import OVER
 from bullswarm_server.dashboard.rows import Place, Row, RowTable, heading
 from bullswarm_server.dashboard.source import Glance, PoolsLook, RunsLook
 from bullswarm_server.dashboard.view_runs import run_line

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from bullswarm_core.labels import Labels
 from bullswarm_core.pools import EFFORTS, Rung, Window, WindowKind
+from bullswarm_core.pools.labels import Labels
 from bullswarm_core.quota.history import History
 from bullswarm_core.quota.windows import BURST_BLOCK_PCT, elapsed_pct, readings, spent
 from bullswarm_core.routing.overview import PoolOverview

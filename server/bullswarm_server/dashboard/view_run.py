@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime, timedelta
 
-from bullswarm_core.runs.handback import failure_of, proof_of
-from bullswarm_core.runs.needs_you import minutes_and_seconds
-from bullswarm_core.runs.nodes import OVER
+from bullswarm_core.fast.text import minutes_and_seconds
+from bullswarm_core.reports.handback import failure_of, proof_of
+from bullswarm_core.reports.stalls import DEFAULT_STALL_SEC, Life
+from bullswarm_core.reports.watch import Notice
 from bullswarm_core.runs.state import AttemptState, StepState
-from bullswarm_core.runs.watch import Notice
-from bullswarm_core.runs.watch_life import DEFAULT_STALL_SEC, Life
+from bullswarm_core.runs.status import OVER
 from bullswarm_server.dashboard.follow import RunView
 from bullswarm_server.dashboard.rows import Place, Row, RowTable, heading
 from bullswarm_server.displays.moments import local_moment

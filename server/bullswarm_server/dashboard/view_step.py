@@ -6,10 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from bullswarm_core.fast.text import minutes_and_seconds
+from bullswarm_core.reports.handback import failure_of, proof_of
+from bullswarm_core.reports.needs_you import detail_lines, head_line, needs_you, option_lines
 from bullswarm_core.runs.attempt_result import CheckResult, JudgementRecord
-from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.handback import failure_of, proof_of
-from bullswarm_core.runs.needs_you import detail_lines, head_line, minutes_and_seconds, needs_you, option_lines
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_core.runs.state import AttemptState, StepState
 from bullswarm_server.dashboard.follow import RunView, StepTexts
 from bullswarm_server.dashboard.ink import safe

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from bullswarm_core.fast.text import duration, number
 from bullswarm_core.pools import EFFORTS, Rate, Window
 from bullswarm_core.quota.windows import CLOCK_TOLERANCE, MINUTE, spent
 from bullswarm_core.routing.billing import grant_command
 from bullswarm_core.routing.overview import PoolOverview
-from bullswarm_core.routing.text import duration, number
 from bullswarm_core.wire import whole_second
 from bullswarm_server.displays.text import Style, one_line
 

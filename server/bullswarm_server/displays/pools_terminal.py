@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_core.pools import WindowKind
 from bullswarm_core.quota.windows import BURST_BLOCK_PCT, MINUTE
 from bullswarm_core.routing.billing import grant_command
 from bullswarm_core.routing.overview import PoolOverview
-from bullswarm_core.values import dataclass
 from bullswarm_server.displays.moments import local_moment
 from bullswarm_server.displays.pools import (
     age_minutes,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import html
 
-from bullswarm_core.fast.text import clipped, one_line, plain
-from bullswarm_core.runs.needs_you import minutes_and_seconds
+from bullswarm_core.fast.text import clipped, minutes_and_seconds, one_line, plain
 
 _MOST_INLINE = 1_000
 

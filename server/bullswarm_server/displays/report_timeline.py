@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from bullswarm_core.labels import Labels
+from bullswarm_core._dataclasses import dataclass
+from bullswarm_core.pools.labels import Labels
 from bullswarm_core.runs.state import AttemptState, RunState
-from bullswarm_core.values import dataclass
 from bullswarm_server.displays.report_text import elapsed, inline
 
 _WIDTH, _LEFT, _RIGHT = 1000.0, 150.0, 12.0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bullswarm_core.fast.text import number
 from bullswarm_core.routing import Candidate, Decision, render
 from bullswarm_core.routing.reasons import surplus
-from bullswarm_core.routing.text import number
 from bullswarm_core.wire import whole_second
 from bullswarm_server.displays.text import Style, one_line
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_core.routing.policies import POLICY_NAMES
-from bullswarm_core.simulation import Score
-from bullswarm_core.simulation.recorded import MIN_DAYS, MIN_POOLS, MIN_TASKS, PlayedPool, PoolOut, Replay
-from bullswarm_core.simulation.recorded_quota import WindowFate
-from bullswarm_core.simulation.recorded_tasks import LeftOut
-from bullswarm_core.values import dataclass
 from bullswarm_server.displays.moments import local_day
 from bullswarm_server.displays.terminal import Terminal, cells
 from bullswarm_server.displays.text import number, one_line
+from bullswarm_simulation import Score
+from bullswarm_simulation.recorded import MIN_DAYS, MIN_POOLS, MIN_TASKS, PlayedPool, PoolOut, Replay
+from bullswarm_simulation.recorded_quota import WindowFate
+from bullswarm_simulation.recorded_tasks import LeftOut
 
 NOTICEABLE_SHARE = 0.01
 """Of the recorded work; what two policies differ by below it comes of the play's own rounding."""

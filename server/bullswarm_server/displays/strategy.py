@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bullswarm_core.connector import NO_REASONING, PoolProfile
-from bullswarm_core.labels import Labels
 from bullswarm_core.pools import EFFORTS, Effort
-from bullswarm_core.quota.plan_models import PlanRefusal, PlanRefusals
+from bullswarm_core.pools.connector import NO_REASONING, PoolProfile
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.pools.reasoning import Layer, Level, level_of
+from bullswarm_core.pools.settings import NOTHING, ReasoningLayers, RungChoice, Settings, Subscription
+from bullswarm_core.quota.refusals import PlanRefusal, PlanRefusals
 from bullswarm_core.quota.windows import PACING_KINDS
-from bullswarm_core.reasoning import Layer, Level, level_of
-from bullswarm_core.settings import ReasoningLayers, RungChoice, Settings, Subscription
-from bullswarm_core.settings_values import NOTHING
 from bullswarm_core.wire import iso
 from bullswarm_server.displays.text import one_line
 

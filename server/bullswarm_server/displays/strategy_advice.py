@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from bullswarm_core.dispatch.advice import PoolAdvice, TierAdvice
 from bullswarm_core.pools import Effort
-from bullswarm_core.recommending import PoolAdvice, TierAdvice
 from bullswarm_core.routing import Decision
 from bullswarm_core.wire import iso
 from bullswarm_server.displays.route import reason_line

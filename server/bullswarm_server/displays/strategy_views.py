@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bullswarm_core.connector import PoolProfile
 from bullswarm_core.errors import UsageError
-from bullswarm_core.model_lists import ModelList, to_json
+from bullswarm_core.launch.plan import choose_reasoning
 from bullswarm_core.pools import EFFORTS, Effort, Lane, Pool, Rung
+from bullswarm_core.pools.connector import PoolProfile
+from bullswarm_core.pools.model_catalog import ModelList, to_json
+from bullswarm_core.pools.settings import Settings
 from bullswarm_core.routing import Decision
 from bullswarm_core.routing.reasons import surplus
-from bullswarm_core.settings import Settings
 from bullswarm_core.wire import iso
-from bullswarm_core.workers.launch import choose_reasoning
 from bullswarm_server.displays.route import reason_line
 from bullswarm_server.displays.strategy import connector_levels, level_words, rung_level
 from bullswarm_server.displays.text import duration, one_line

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TextIO
 
-from bullswarm_core.values import dataclass
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_server.displays.text import Style
 
 DEFAULT_WIDTH, DEFAULT_HEIGHT = 80, 24

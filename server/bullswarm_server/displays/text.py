@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TextIO
 
-from bullswarm_core.fast.text import one_line, plain
-from bullswarm_core.routing.text import duration, number
+from bullswarm_core.fast.text import duration, number, one_line, plain
 
 __all__ = ["Style", "duration", "number", "one_line", "plain", "style_for"]
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_core.pools import WINDOW_KINDS, Window, WindowKind
-from bullswarm_core.quota.observing import Observation
+from bullswarm_core.quota.observation import Observation
 from bullswarm_core.quota.windows import CLOCK_TOLERANCE, elapsed_pct, is_unanchored, starts_at
-from bullswarm_core.values import dataclass
 from bullswarm_core.wire import whole_second
 from bullswarm_server.displays.moments import local_moment
 from bullswarm_server.displays.text import duration, number, one_line

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs.verdict_document import EXCERPT_BYTES
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports.verdict import EXCERPT_BYTES
 from bullswarm_server.displays.text import Style, duration, one_line, plain
 
 _PLAIN = Style(colour=False)

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs import commands
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports import commands
 from bullswarm_server.displays.options import your_call
 from bullswarm_server.displays.text import Style, duration, one_line
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from bullswarm_core.labels import Labels
+from bullswarm_core._dataclasses import dataclass
+from bullswarm_core.pools.labels import Labels
 from bullswarm_core.program.model import Program
 from bullswarm_core.program.plan import Plan
-from bullswarm_core.runs.nodes import NodeStatus
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.values import dataclass
+from bullswarm_core.runs.status import NodeStatus
 from bullswarm_server.displays.terminal import Terminal, cells
 from bullswarm_server.displays.text import one_line
 

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs.handback import failure_of, proof_of
-from bullswarm_core.runs.needs_you import minutes_and_seconds
-from bullswarm_core.runs.nodes import OVER, NodeStatus
+from bullswarm_core._dataclasses import dataclass
+from bullswarm_core.fast.text import minutes_and_seconds
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports.handback import failure_of, proof_of
+from bullswarm_core.reports.stalls import DEFAULT_STALL_SEC, Life
+from bullswarm_core.reports.watch import Notice
 from bullswarm_core.runs.state import RunState, StepState
-from bullswarm_core.runs.watch import Notice
-from bullswarm_core.runs.watch_life import DEFAULT_STALL_SEC, Life
-from bullswarm_core.values import dataclass
+from bullswarm_core.runs.status import OVER, NodeStatus
 from bullswarm_server.displays.pools_terminal import bar
 from bullswarm_server.displays.terminal import Terminal, cells
 from bullswarm_server.displays.text import duration, one_line

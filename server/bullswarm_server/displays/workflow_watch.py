@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs.nodes import OVER, NodeStatus
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports.watch import WATCH_VERSION, Notice
+from bullswarm_core.reports.workflow_result import OUTCOMES
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.runs.watch import WATCH_VERSION, Notice
-from bullswarm_core.runs.workflow_result import OUTCOMES
+from bullswarm_core.runs.status import OVER, NodeStatus
 from bullswarm_core.wire import iso
 from bullswarm_server.displays.options import your_call
 from bullswarm_server.displays.text import Style, one_line

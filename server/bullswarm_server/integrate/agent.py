@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from bullswarm_core.values import dataclass
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_server.integrate.parts import MarkedBlock, OwnFile, Part
 from bullswarm_server.integrate.person import Person
 from bullswarm_server.integrate.sources import AWARENESS, SKILL_MARK, SKILL_NAME, Sources

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bullswarm_core.values import dataclass
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_server.integrate.errors import TextError
 
 BEGIN = "<!-- bullswarm:begin v1 -->"

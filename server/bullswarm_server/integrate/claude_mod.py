@@ -12,8 +12,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_core.fast import VERSION
-from bullswarm_core.values import dataclass
 from bullswarm_server.integrate import json_edit, json_text
 from bullswarm_server.integrate.own_files import OwnFiles
 from bullswarm_server.integrate.parts import Notes, Part, PartState, ended_text, starting_text

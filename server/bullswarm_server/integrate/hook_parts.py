@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bullswarm_core.values import dataclass
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_server.integrate import json_edit, json_text, toml_edit
 from bullswarm_server.integrate.errors import TextError
 from bullswarm_server.integrate.parts import Notes, PartState, ended_text, starting_text

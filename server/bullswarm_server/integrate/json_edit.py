@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from bullswarm_core.values import dataclass
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_server.integrate.errors import TextError
 from bullswarm_server.integrate.json_text import Member, Node, parse
 

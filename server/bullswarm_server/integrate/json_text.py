@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from bullswarm_core.values import dataclass, field
+from bullswarm_core._dataclasses import dataclass, field
 from bullswarm_server.integrate.errors import TextError
 
 _SPACE = re.compile(r"[ \t\r\n]*")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from bullswarm_core.values import dataclass
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_server.integrate.parts import Notes, PartState
 from bullswarm_server.integrate.workspace import OPEN, Workspace
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from bullswarm_core.values import dataclass
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_server.integrate import blocks, json_edit, json_text, toml_edit
 from bullswarm_server.integrate.errors import IntegrationError, TextError
 from bullswarm_server.integrate.workspace import OPEN, Workspace, in_file

@@ -7,8 +7,8 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_core.errors import StorageError
-from bullswarm_core.values import dataclass
 from bullswarm_server.integrate.errors import IntegrationError
 
 _BOM = b"\xef\xbb\xbf"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from bullswarm_core.values import dataclass
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_server.integrate.agent import Agent, Form, Setup
 from bullswarm_server.integrate.errors import IntegrationError
 from bullswarm_server.integrate.parts import Notes, Part, PartState, foreign, guarded

@@ -10,7 +10,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from bullswarm_core.home import Home, read_json, write_json
+from bullswarm_core.store.home import Home, read_json, write_json
 from bullswarm_server.integrate.parts import Notes
 
 SCHEMA_VERSION = "bullswarm.integrations.v1"

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_core.errors import UsageError
-from bullswarm_core.values import dataclass
 
 COMMAND = "bullswarm"
 HOOK_COMMAND = "bullswarm-hook"

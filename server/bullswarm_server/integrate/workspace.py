@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bullswarm_core.values import dataclass
+from bullswarm_core._dataclasses import dataclass
 from bullswarm_server.integrate.errors import IntegrationError, TextError
 from bullswarm_server.integrate.person import PersonsFile, check_writable, read
 

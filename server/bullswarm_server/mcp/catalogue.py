@@ -14,7 +14,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 
-from bullswarm_core.home import Home
+from bullswarm_core.store.home import Home
 from bullswarm_server.mcp.front import catalogue_file
 from bullswarm_server.mcp.server import build_server
 

@@ -36,7 +36,7 @@ from mcp_types import Tool as ListedTool
 
 from bullswarm_core.errors import BullswarmError, UnknownNameError, UsageError
 from bullswarm_core.fast import VERSION
-from bullswarm_core.home import Home
+from bullswarm_core.store.home import Home
 from bullswarm_server.mcp.arguments import read, schema
 from bullswarm_server.mcp.resources import PROMPT, PROMPTS, RESOURCES, TEMPLATES, delegate_prompt, read_resource
 from bullswarm_server.mcp.results import refusal

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bullswarm_core.dispatch.services import Services, utc_now
 from bullswarm_core.errors import UsageError
-from bullswarm_core.home import Home
+from bullswarm_core.reports.verdict import Document
 from bullswarm_core.runs.intents import Wish
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.services import Services, utc_now
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.runs.verdict_document import Document
+from bullswarm_core.store.home import Home
 from bullswarm_server.mcp.waits import Client
 from bullswarm_server.ops.context import Context
 from bullswarm_server.ops.launch import start_kernel

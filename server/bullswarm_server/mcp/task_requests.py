@@ -65,7 +65,7 @@ def task_text(given: RunArguments) -> str:
 def check_answer_schema(schema: dict[str, Any] | None) -> None:
     """Raise UsageError for an answer schema that no answer can be checked against."""
     if schema is not None:
-        from bullswarm_core.judging.answer_schema import checked_schema
+        from bullswarm_core.answers.schema import checked_schema
 
         checked_schema(schema, what="answer_schema")
 

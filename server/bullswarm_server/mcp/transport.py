@@ -15,7 +15,7 @@ from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from bullswarm_core.errors import UsageError
-from bullswarm_core.home import Home, refuse_foreign
+from bullswarm_core.store.home import Home, refuse_foreign
 from bullswarm_server.mcp.front import PRIVATE_ID, Front, Wire
 from bullswarm_server.mcp.malformed import INVALID_REQUEST, error, identity_of, parsed
 from bullswarm_server.mcp.server import build_server

@@ -13,10 +13,10 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.errors import BullswarmError
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_core.runs.state import RunState
 from bullswarm_server.mcp.session import Call
 from bullswarm_server.mcp.waits import PROGRESS_EVERY_SEC

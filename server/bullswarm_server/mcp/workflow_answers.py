@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_types import CallToolResult
 
-from bullswarm_core.runs.handback import left_pools
+from bullswarm_core.reports.handback import left_pools
 from bullswarm_core.runs.state import RunState
 from bullswarm_server.mcp.results import Document, answer, clipped, fence, fitted, path_text, without_empty
 

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from bullswarm_core.home import Home
-from bullswarm_core.values import dataclass
+from bullswarm_core._dataclasses import dataclass
+from bullswarm_core.store.home import Home
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
     from datetime import datetime
 
-    from bullswarm_core.caller import Caller
-    from bullswarm_core.connector import PoolProfile
-    from bullswarm_core.runs.services import Services
+    from bullswarm_core.dispatch.services import Services
+    from bullswarm_core.pools.caller import Caller
+    from bullswarm_core.pools.connector import PoolProfile
 
 
 def utc_now() -> datetime:
@@ -47,14 +47,14 @@ class Context:
 
     def caller(self, profiles: Sequence[PoolProfile] = ()) -> Caller:
         """Return the calling agent: from BULLSWARM_CALLER, the client's name, or the environment."""
-        from bullswarm_core.caller import find_caller
+        from bullswarm_core.pools.caller import find_caller
 
         return find_caller(self.environ, client_name=self.client_name, profiles=profiles)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
         """Open the home's database to read only; None while there is none."""
-        from bullswarm_core.database import open_database
+        from bullswarm_core.store.database import open_database
 
         connection = open_database(self.home, readonly=True)
         try:
@@ -67,7 +67,7 @@ class Context:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Open the home's database, which is created where there is none."""
-        from bullswarm_core.database import open_database
+        from bullswarm_core.store.database import open_database
 
         connection = open_database(self.home)
         try:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bullswarm_core.pools import EFFORTS
-from bullswarm_core.settings import Document
+from bullswarm_core.pools.settings import Document
 
 
 def section(state: Document, *names: str) -> Document:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bullswarm_core import labels
+from bullswarm_core.pools import labels
 from bullswarm_server.ops.context import Context
 
 if TYPE_CHECKING:

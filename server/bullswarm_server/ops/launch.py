@@ -13,25 +13,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bullswarm_core.database import open_database
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.errors import BullswarmError, StorageError, UsageError
 from bullswarm_core.fast.tree import remove_tree
-from bullswarm_core.home import Home, make_folder, open_log, write_json
+from bullswarm_core.kernel.liveness import KernelState, kernel_state
+from bullswarm_core.launch.trusted_programs import place_in_reach, program_places
+from bullswarm_core.process.environment import is_session_variable
+from bullswarm_core.process.identity import of as identity_of
+from bullswarm_core.process.saved_environment import save
 from bullswarm_core.program.model import program_from
 from bullswarm_core.runs.events import RunCreated, StopRequested
-from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.ids import new_run_id
-from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.liveness import KernelState, kernel_state
-from bullswarm_core.runs.saved_environment import save
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.runs.journal import Journal, new_run_id
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.task import Task, to_options, to_program
 from bullswarm_core.runs.workspace import workspace_of
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home, make_folder, open_log, write_json
 from bullswarm_core.wire import to_wire
-from bullswarm_core.workers.environment import is_session_variable
-from bullswarm_core.workers.identity import of as identity_of
-from bullswarm_core.workers.trusted_programs import place_in_reach, program_places
 from bullswarm_server.ops.files import tail
 
 ROOT_VARIABLE = "BULLSWARM_ROOT"

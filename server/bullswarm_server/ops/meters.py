@@ -14,17 +14,17 @@ from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
 from bullswarm_core.errors import BullswarmError
-from bullswarm_core.home import PRIVATE_FILE, Home, make_folder
-from bullswarm_core.labels import Labels
-from bullswarm_core.quota.due import VARIABLE, is_due, mode_of, why_not_read
-from bullswarm_core.quota.lease import started_file
-from bullswarm_core.quota.readings import load_reading
-from bullswarm_core.settings import Settings
+from bullswarm_core.meters.due import VARIABLE, is_due, mode_of, why_not_read
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.pools.settings import Settings
+from bullswarm_core.quota.holds import started_file
+from bullswarm_core.quota.reading import load_reading
+from bullswarm_core.store.home import PRIVATE_FILE, Home, make_folder
 
 if TYPE_CHECKING:
     import subprocess
 
-    from bullswarm_core.connector import PoolProfile
+    from bullswarm_core.pools.connector import PoolProfile
 
 PATIENCE_SEC = 1.0
 """No pick and no list of pools waits longer than this for a meter."""
@@ -90,8 +90,7 @@ def bring_up_to_date(
 
 
 def _bears_it(home: Home, profile: PoolProfile) -> bool:
-    from bullswarm_core.quota.ladder import may_ask_at
-    from bullswarm_core.quota.lease import identity_of, polled_at
+    from bullswarm_core.quota.holds import identity_of, may_ask_at, polled_at
 
     now, interval = datetime.now(UTC), profile.connector.meter.min_interval_sec
     return may_ask_at(polled_at(home, identity_of(profile)), interval, now) <= now
@@ -154,7 +153,7 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     import subprocess
 
-    from bullswarm_core.workers.environment import is_session_variable
+    from bullswarm_core.process.environment import is_session_variable
 
     kept = {name: value for name, value in environ.items() if not is_session_variable(name)}
     return subprocess.Popen(
@@ -231,7 +230,7 @@ def renew(
 
 def outcome_lines(outcomes: Iterable[Mapping[str, Any]], *, now: datetime) -> list[str]:
     """Say of each pool that got no new reading why, and when there may be one."""
-    from bullswarm_core.routing.text import duration
+    from bullswarm_core.fast.text import duration
     from bullswarm_core.wire import parse_iso
 
     lines = []

@@ -6,23 +6,23 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from bullswarm_core.assemble import current_pools, routing_context, with_supposed_meters
-from bullswarm_core.labels import Labels
-from bullswarm_core.ledger import entries, inflight_by_pool
+from bullswarm_core._dataclasses import dataclass
+from bullswarm_core.dispatch.assemble import current_pools, routing_context, with_supposed_meters
+from bullswarm_core.dispatch.ledger import entries, inflight_by_pool
+from bullswarm_core.dispatch.quarantines import quarantines_of
 from bullswarm_core.pools import Inflight
-from bullswarm_core.quarantines import quarantines_of
-from bullswarm_core.quota.learned import Rates, learned_rates
-from bullswarm_core.quota.supposed import parse_meters
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.pools.settings import Settings
+from bullswarm_core.quota.overrides import parse_meters
+from bullswarm_core.quota.rate_cache import Rates, learned_rates
 from bullswarm_core.routing.overview import PoolOverview, overview
 from bullswarm_core.routing.quarantine import Quarantine
-from bullswarm_core.settings import Settings
-from bullswarm_core.values import dataclass
 from bullswarm_core.wire import iso, to_wire
 from bullswarm_server.ops.context import Context
 from bullswarm_server.ops.meters import renew
 
 if TYPE_CHECKING:
-    from bullswarm_core.connector import PoolProfile
+    from bullswarm_core.pools.connector import PoolProfile
     from bullswarm_providers.registry import Registry
 
 SCHEMA_VERSION = "bullswarm.pools.v1"

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from bullswarm_core._dataclasses import fields, replace
 from bullswarm_core.errors import DamagedRunError
 from bullswarm_core.runs.events import Payload
 from bullswarm_core.runs.journal import Journal, RunRow
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.values import fields, replace
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "str": (str,),

@@ -6,22 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bullswarm_core.database import open_database
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.errors import DamagedRunError, UnknownNameError, UsageError
-from bullswarm_core.home import Home
-from bullswarm_core.labels import Labels
+from bullswarm_core.kernel.liveness import KernelState, kernel_state
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.process.child import MARKER
+from bullswarm_core.process.environment import read_depth
+from bullswarm_core.reports.verdict import running_document
+from bullswarm_core.reports.workflow_result import OUTCOMES, running_result
 from bullswarm_core.runs.events import Payload, SteeringAdded
-from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.intents import Wish, carry_out
 from bullswarm_core.runs.journal import LAST, Journal, RunRow
-from bullswarm_core.runs.liveness import KernelState, kernel_state
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_core.runs.state import RunState
-from bullswarm_core.runs.verdict_document import running_document
-from bullswarm_core.runs.workflow_result import OUTCOMES, running_result
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home
 from bullswarm_core.wire import iso
-from bullswarm_core.workers.environment import read_depth
-from bullswarm_core.workers.spawn import MARKER
 from bullswarm_server.ops.context import Context
 from bullswarm_server.ops.launch import ROOT_VARIABLE, start_kernel
 from bullswarm_server.ops.run_forms import read_state, readable_rows

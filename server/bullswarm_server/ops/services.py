@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from bullswarm_core.connector import PoolProfile
+from bullswarm_core._dataclasses import replace
+from bullswarm_core.dispatch.services import Services, utc_now
 from bullswarm_core.errors import BullswarmError
-from bullswarm_core.home import Home
-from bullswarm_core.runs.services import Services, utc_now
-from bullswarm_core.values import replace
+from bullswarm_core.pools.connector import PoolProfile
+from bullswarm_core.store.home import Home
 
 
 def services_for(
@@ -35,7 +35,7 @@ def services_for(
         return services
 
     def freshen_meters() -> None:
-        from bullswarm_core.settings import Settings
+        from bullswarm_core.pools.settings import Settings
         from bullswarm_server.ops.meters import bring_up_to_date
 
         # Settings that can't be read stop the pick itself, with their own words.
@@ -43,7 +43,7 @@ def services_for(
             bring_up_to_date(home, load_profiles(), Settings.load(home), environ=environ)
 
     def read_meter(pool_id: str) -> None:
-        from bullswarm_core.settings import Settings
+        from bullswarm_core.pools.settings import Settings
         from bullswarm_server.ops.meters import AFTER_LIMIT_SEC, read_now, readable_pools
 
         with suppress(BullswarmError):

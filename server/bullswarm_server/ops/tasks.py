@@ -9,24 +9,25 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bullswarm_core import ledger
-from bullswarm_core.caller import Caller, check_depth
+from bullswarm_core._dataclasses import dataclass
+from bullswarm_core.attempts.pick import View, choose, conflict_text, look, second_writer
+from bullswarm_core.dispatch import ledger
+from bullswarm_core.dispatch.ledger import Booking
+from bullswarm_core.dispatch.services import Services
 from bullswarm_core.errors import UnknownNameError, UsageError
-from bullswarm_core.home import Home
-from bullswarm_core.labels import Labels, WhyNoPool
-from bullswarm_core.ledger import Booking
 from bullswarm_core.pools import LANES, Effort, Lane
+from bullswarm_core.pools.caller import Caller, check_depth
+from bullswarm_core.pools.labels import Labels, WhyNoPool
+from bullswarm_core.pools.settings import Settings
+from bullswarm_core.program.model import MAX_PROMPT_BYTES
 from bullswarm_core.quota.durations import expectations
-from bullswarm_core.quota.supposed import parse_meters
+from bullswarm_core.quota.overrides import parse_meters
 from bullswarm_core.routing import Decision
 from bullswarm_core.runs.events import RunCreated
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.pick import View, choose, conflict_text, look, second_writer
-from bullswarm_core.runs.services import Services
-from bullswarm_core.runs.task import MAX_PROMPT_BYTES, Task
-from bullswarm_core.settings import Settings
-from bullswarm_core.values import dataclass
-from bullswarm_core.workers.tree import tree_of
+from bullswarm_core.runs.task import Task
+from bullswarm_core.store.home import Home
+from bullswarm_core.trees.location import tree_of
 from bullswarm_server.ops.context import Context
 from bullswarm_server.ops.files import decoded, read_regular
 from bullswarm_server.ops.launch import ROOT_VARIABLE, Origin, create_run, refuse_home_in_reach

@@ -7,24 +7,24 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bullswarm_core.assemble import current_pools, routing_context
-from bullswarm_core.caller import Caller
-from bullswarm_core.connector import PoolProfile
+from bullswarm_core._dataclasses import dataclass
+from bullswarm_core.attempts.preflight import Machine, isolation_issues, precheck
+from bullswarm_core.dispatch.assemble import current_pools, routing_context
+from bullswarm_core.dispatch.services import Services
 from bullswarm_core.errors import RunConflictError, UsageError
-from bullswarm_core.home import file_lock
-from bullswarm_core.labels import Labels
-from bullswarm_core.program.issues import issues_of
+from bullswarm_core.pools.caller import Caller
+from bullswarm_core.pools.connector import PoolProfile
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.pools.settings import Settings
 from bullswarm_core.program.model import Program, program_from
+from bullswarm_core.program.validate import issues_of
 from bullswarm_core.runs.events import RunCreated
+from bullswarm_core.runs.fold import begun
 from bullswarm_core.runs.intents import grown
 from bullswarm_core.runs.journal import Journal, RunRow
-from bullswarm_core.runs.prechecks import Machine, precheck
-from bullswarm_core.runs.services import Services
-from bullswarm_core.runs.state import RunState, begun
+from bullswarm_core.runs.state import RunState
 from bullswarm_core.runs.task import Task
-from bullswarm_core.runs.worktree_obstacles import isolation_issues
-from bullswarm_core.settings import Settings
-from bullswarm_core.values import dataclass
+from bullswarm_core.store.home import file_lock
 from bullswarm_core.wire import iso
 from bullswarm_server.ops.context import Context
 from bullswarm_server.ops.launch import Origin, create_workflow

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.agents.scripted_model import (
-    ModelRequest,
-    ScriptedModel,
+from tests.agents.scripted_model.request import ModelRequest, call_id, conversation_of
+from tests.agents.scripted_model.scenario import (
     ToolCall,
     call_tool,
     call_tools,
@@ -23,7 +22,7 @@ from tests.agents.scripted_model import (
     say,
     say_nothing,
 )
-from tests.agents.scripted_model.request import call_id, conversation_of
+from tests.agents.scripted_model.server import ScriptedModel
 
 MESSAGES, RESPONSES, CHAT = "/v1/messages", "/v1/responses", "/v1/chat/completions"
 TOOLS = [{"name": "Write"}]

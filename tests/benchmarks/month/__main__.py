@@ -13,7 +13,7 @@ from tests.benchmarks.month.families import REPORTED_SEEDS
 from tests.benchmarks.month.measuring import measure_all
 from tests.benchmarks.month.table import tables, write_page
 
-from bullswarm_core.simulation import known_policies
+from bullswarm_simulation import known_policies
 
 
 def main() -> int:

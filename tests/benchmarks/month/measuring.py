@@ -10,10 +10,10 @@ from pathlib import Path
 from tests.benchmarks.month.families import FAMILIES
 from tests.benchmarks.month.optimum import optimum
 
+from bullswarm_core._dataclasses import dataclass, replace
 from bullswarm_core.pools import Lane, Rate, WindowKind
-from bullswarm_core.simulation import Month, Score, Subscription, simulate
-from bullswarm_core.simulation.recipes import draw
-from bullswarm_core.values import dataclass, replace
+from bullswarm_simulation import Month, Score, Subscription, simulate
+from bullswarm_simulation.recipes import draw
 
 TOLD = "+lengths"
 """What a policy's name ends with here when it is told the lengths of tasks."""

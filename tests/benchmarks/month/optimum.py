@@ -28,7 +28,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_matrix
 
 from bullswarm_core.pools import WindowKind
-from bullswarm_core.simulation import Limit, Month, Subscription, Task
+from bullswarm_simulation import Limit, Month, Subscription, Task
 
 _LEAST_SHARE = 1e-9
 

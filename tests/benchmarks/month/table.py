@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.benchmarks.month.families import FAMILIES
 from tests.benchmarks.month.measuring import SEASONED, TOLD, Result
 
-from bullswarm_core.simulation import known_policies
+from bullswarm_simulation import known_policies
 
 PAGE = Path(__file__).parents[3] / "docs" / "benchmarks.md"
 BEGINS, ENDS = "<!-- the tables begin -->\n", "<!-- the tables end -->\n"

@@ -14,9 +14,9 @@ from tests.benchmarks.month.optimum import optimum
 from tests.benchmarks.month.table import BEGINS, ENDS, PAGE, tables, write_page
 from tests.benchmarks.month.whole_pieces import optimum_of_whole_pieces
 
-from bullswarm_core.simulation import Limit, Month, OwnUse, Subscription, Task, known_policies, simulate
-from bullswarm_core.simulation.recipes import WEEK, Recipe, draw
-from bullswarm_core.values import replace
+from bullswarm_core._dataclasses import replace
+from bullswarm_simulation import Limit, Month, OwnUse, Subscription, Task, known_policies, simulate
+from bullswarm_simulation.recipes import WEEK, Recipe, draw
 
 SHORT = tuple(replace(recipe, minutes=WEEK) for recipe in FAMILIES)
 

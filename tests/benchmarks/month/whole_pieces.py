@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from tests.benchmarks.month.families import FAMILIES, REPORTED_SEEDS
 from tests.benchmarks.month.optimum import Program, optimum
 
-from bullswarm_core.simulation import Limit, Month, Subscription, Task
-from bullswarm_core.simulation.recipes import draw
+from bullswarm_simulation import Limit, Month, Subscription, Task
+from bullswarm_simulation.recipes import draw
 
 _ROUNDING = 1e-7
 Burnt = tuple[Limit, int, float]

@@ -3,11 +3,12 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bullswarm_core.judging.deliverable import DeliverableFacts
-from bullswarm_core.judging.limits import Notice
-from bullswarm_core.judging.verdict import JudgeInput, Judgement, judge
+from bullswarm_core.judging.model import JudgeInput
+from bullswarm_core.judging.verdict import Judgement, judge
 from bullswarm_core.pools import Lane
-from bullswarm_core.workers.facts import Denial, EndReason, ExitFacts, ProviderError, StreamFacts
+from bullswarm_core.quota.notice import Notice
+from bullswarm_core.streams.facts import Denial, EndReason, ExitFacts, ProviderError, StreamFacts
+from bullswarm_core.trees.snapshot import DeliverableFacts
 
 NOW = datetime(2026, 11, 30, 5, 0, 30, tzinfo=UTC)
 LATER = NOW + timedelta(hours=2)

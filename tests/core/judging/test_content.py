@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullswarm_core.judging.content import content_gate, last_sentence, only_announces, says_anything
+from bullswarm_core.judging.prose import content_gate, last_sentence, only_announces, says_anything
 
 WORK = (
     "The parser reads tokens one at a time and keeps a stack of open brackets. A closing bracket pops it, and an"

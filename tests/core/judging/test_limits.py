@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullswarm_core.connector import Signatures
-from bullswarm_core.judging.limits import Notice, Reader, classify_notice
+from bullswarm_core.judging.limits import Reader, classify_notice
+from bullswarm_core.pools.connector import Signatures
+from bullswarm_core.quota.notice import Notice
 
 NOW = datetime(2026, 11, 30, 5, 0, 30, tzinfo=UTC)
 READER = Reader(NOW)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bullswarm_core.judging.limits import Reader, early_stop, notice_of, notice_of_error
-from bullswarm_core.workers.facts import LimitSignal, ProviderError, StreamFacts
+from bullswarm_core.streams.facts import LimitSignal, ProviderError, StreamFacts
 
 NOW = datetime(2026, 11, 30, 5, 0, 30, tzinfo=UTC)
 READER = Reader(NOW)

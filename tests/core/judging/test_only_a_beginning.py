@@ -7,11 +7,12 @@ import json
 import pytest
 from tests.core.judging.test_recorded_verdicts import CLIS, NOTHING, NOW, RECORDINGS, table
 
-from bullswarm_core.judging.channel import with_channel
-from bullswarm_core.judging.verdict import JudgeInput, Judgement, judge
+from bullswarm_core.judging.error_channel import with_channel
+from bullswarm_core.judging.model import JudgeInput
+from bullswarm_core.judging.verdict import Judgement, judge
 from bullswarm_core.pools import Lane
-from bullswarm_core.workers.facts import ExitFacts
-from bullswarm_core.workers.streams import StreamReader
+from bullswarm_core.streams.facts import ExitFacts
+from bullswarm_core.streams.reader import StreamReader
 
 
 def judged(cli: str, said: bytes, lane: Lane) -> Judgement:

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from tests.core.judging.test_recorded_verdicts import table
 
-from bullswarm_core.connector import Signatures
-from bullswarm_core.judging.channel import with_channel
+from bullswarm_core.judging.error_channel import with_channel
 from bullswarm_core.judging.limits import Reader, classify_notice, early_stop, notice_of
-from bullswarm_core.workers.streams import StreamReader
+from bullswarm_core.pools.connector import Signatures
+from bullswarm_core.streams.reader import StreamReader
 
 NOW = datetime(2026, 11, 30, 5, 0, 30, tzinfo=UTC)
 FAILED = Reader(NOW, Signatures(quota=("usage limit", "hit your usage limit"), throttle=("rate limit",)), failed=True)

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from bullswarm_core.judging.channel import with_channel
-from bullswarm_core.judging.deliverable import DeliverableFacts
+from bullswarm_core.judging.error_channel import with_channel
+from bullswarm_core.judging.findings import declared_failure
 from bullswarm_core.judging.limits import Reader, early_stop, notice_of
-from bullswarm_core.judging.verdict import JudgeInput, Judgement, declared_failure, judge
+from bullswarm_core.judging.model import JudgeInput
+from bullswarm_core.judging.verdict import Judgement, judge
 from bullswarm_core.pools import Lane
-from bullswarm_core.workers.facts import ExitFacts
-from bullswarm_core.workers.streams import StreamReader, stderr_errors
+from bullswarm_core.streams.facts import ExitFacts
+from bullswarm_core.streams.reader import StreamReader, stderr_errors
+from bullswarm_core.trees.snapshot import DeliverableFacts
 
 ROOT = Path(__file__).parents[3]
 RECORDINGS = ROOT / "tests/recordings"

@@ -4,13 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullswarm_core.judging.sections import (
-    LONGEST_ITEM,
-    MOST_ITEMS,
-    not_done,
-    outside_blockers,
-    returned_early,
-)
+from bullswarm_core.judging.prose import LONGEST_ITEM, MOST_ITEMS, not_done, outside_blockers, returned_early
 
 END = "\n\n## Suggested next step\n- ship it\n"
 

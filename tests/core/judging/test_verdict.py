@@ -21,11 +21,13 @@ from tests.core.judging.cases import (
     verdict,
 )
 
-from bullswarm_core.judging.deliverable import DeliverableFacts
-from bullswarm_core.judging.limits import Notice
-from bullswarm_core.judging.verdict import Judgement, WorkerClocks, declared_failure
+from bullswarm_core.judging.findings import declared_failure
+from bullswarm_core.judging.model import WorkerClocks
+from bullswarm_core.judging.verdict import Judgement
 from bullswarm_core.pools import Lane, Window
-from bullswarm_core.workers.facts import Denial, EndReason, ExitFacts, LimitSignal, ProviderError, StreamFacts
+from bullswarm_core.quota.notice import Notice
+from bullswarm_core.streams.facts import Denial, EndReason, ExitFacts, LimitSignal, ProviderError, StreamFacts
+from bullswarm_core.trees.snapshot import DeliverableFacts
 
 
 def kinds(found: Judgement) -> set[str]:

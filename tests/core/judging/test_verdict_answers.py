@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from tests.core.judging.cases import ANSWER, BOOM, CHANGED, DENIED, GOOD, NOTHING, QUOTA, verdict
 
-from bullswarm_core.judging.answer import AnswerCheck, AnswerProblem
+from bullswarm_core._dataclasses import replace
+from bullswarm_core.answers.answer import AnswerCheck, AnswerProblem
 from bullswarm_core.pools import Lane
-from bullswarm_core.values import replace
-from bullswarm_core.workers.facts import ExitFacts, ProviderError, StreamFacts
+from bullswarm_core.streams.facts import ExitFacts, ProviderError, StreamFacts
 
 VALID = AnswerCheck(True, "final-reply", "/r/answer.json", 12)
 BY_FILE = AnswerCheck(True, "answer-file", "/r/answer.json", 12)

@@ -7,7 +7,7 @@ from tests.core.judging.cases import BOOM, CHANGED, DENIED, GOOD, NOTHING, verdi
 
 from bullswarm_core.judging.verdict import Judgement
 from bullswarm_core.pools import Lane
-from bullswarm_core.workers.facts import ExitFacts
+from bullswarm_core.streams.facts import ExitFacts
 
 
 def kinds(found: Judgement) -> set[str]:

@@ -22,11 +22,12 @@ from tests.core.judging.cases import (
     verdict,
 )
 
-from bullswarm_core.judging.deliverable import DeliverableFacts
-from bullswarm_core.judging.limits import Notice
-from bullswarm_core.judging.verdict import FailureKind, JudgeInput, Judgement, judge
+from bullswarm_core.judging.model import FailureKind, JudgeInput
+from bullswarm_core.judging.verdict import Judgement, judge
 from bullswarm_core.pools import LANES, Lane
-from bullswarm_core.workers.facts import Denial, EndReason, ExitFacts, ProviderError, StreamFacts
+from bullswarm_core.quota.notice import Notice
+from bullswarm_core.streams.facts import Denial, EndReason, ExitFacts, ProviderError, StreamFacts
+from bullswarm_core.trees.snapshot import DeliverableFacts
 
 REASONS: tuple[EndReason, ...] = get_args(EndReason)
 DELIVERABLES = (None, NOTHING, CHANGED, COMMITTED)

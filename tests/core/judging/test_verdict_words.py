@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from tests.core.judging.cases import GOOD, NOTHING, verdict
 
-from bullswarm_core.judging.deliverable import DeliverableFacts
-from bullswarm_core.workers.facts import Denial, ExitFacts
+from bullswarm_core.streams.facts import Denial, ExitFacts
+from bullswarm_core.trees.snapshot import DeliverableFacts
 
 
 def test_a_denial_names_the_pool_to_open_and_what_was_refused_first() -> None:

@@ -9,10 +9,10 @@ import pytest
 from tests.core.judging.cases import ANSWER, CHANGED, GOOD, NOW, verdict
 
 import bullswarm_providers
-from bullswarm_core.connector import Signatures
+from bullswarm_core._dataclasses import replace
 from bullswarm_core.judging.limits import Reader, classify_notice
-from bullswarm_core.values import replace
-from bullswarm_core.workers.facts import ExitFacts, ProviderError, StreamFacts
+from bullswarm_core.pools.connector import Signatures
+from bullswarm_core.streams.facts import ExitFacts, ProviderError, StreamFacts
 
 FAILED = Reader(NOW, failed=True)
 CONNECTORS = sorted(Path(bullswarm_providers.__file__).parent.glob("*/connector.json"))

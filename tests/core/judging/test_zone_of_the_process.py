@@ -13,7 +13,7 @@ CODE = """
 import json
 from datetime import UTC, datetime
 from bullswarm_core.fast.moments import epoch_of, iso_of
-from bullswarm_core.judging.resets import parse_reset
+from bullswarm_core.judging.reset_times import parse_reset
 from bullswarm_core.wire import iso, parse_iso
 written = datetime(2026, 11, 30, 5, 0, 30, tzinfo=UTC)
 texts = ["try again at 6:02 AM", "resets 8am (Europe/Berlin)", "will reset at 2026-12-01 00:35:41", "resets in 2h"]

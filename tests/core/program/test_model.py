@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.core.program.test_issues import GOOD
+from tests.core.program.test_validate import GOOD
 
-from bullswarm_core.program.advisories import advisories
-from bullswarm_core.program.describe import lines, summary
-from bullswarm_core.program.graph import graph_of
+from bullswarm_core.program.describe import advisories, lines, summary
 from bullswarm_core.program.model import Condition, Deliverable, Evidence, program_from
+from bullswarm_core.program.plan import graph_of
 
 
 def program(*steps: dict[str, Any], **more: Any) -> Any:

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullswarm_core.program.issues import issues_of
-from bullswarm_core.program.text_issues import MAX_PROMPT_BYTES, is_text, text_issues
+from bullswarm_core.fast.text import is_text
+from bullswarm_core.program.model import MAX_PROMPT_BYTES
+from bullswarm_core.program.step_checks import text_issues
+from bullswarm_core.program.validate import issues_of
 from bullswarm_core.runs.task import Task
 
 HALF = "a\ud800"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bullswarm_core.pools import Window, WindowKind
-from bullswarm_core.quota.declared import WEEK, months_later, next_reset, with_declared_reset
+from bullswarm_core.quota.overrides import WEEK, months_later, next_reset, with_declared_reset
 from bullswarm_core.quota.windows import elapsed_pct, is_current, length_of, minutes_left, starts_at
 
 moments = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))

@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullswarm_core.database import open_database
-from bullswarm_core.home import Home
 from bullswarm_core.pools import Effort, Lane
 from bullswarm_core.quota.durations import (
     Expectations,
@@ -19,6 +17,8 @@ from bullswarm_core.quota.durations import (
     median,
     wall_seconds,
 )
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bullswarm_core.pools import Window
-from bullswarm_core.quota.merging import merged
+from bullswarm_core.quota.reconcile import merged
 from bullswarm_core.quota.windows import readings
 
 NOW = datetime(2026, 9, 13, 9, tzinfo=UTC)

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bullswarm_core.errors import StorageError
-from bullswarm_core.home import Home
 from bullswarm_core.pools import Window
 from bullswarm_core.quota.history import (
     KEPT_LINES,
@@ -22,7 +21,8 @@ from bullswarm_core.quota.history import (
     append_history,
     read_history,
 )
-from bullswarm_core.quota.observing import Observation
+from bullswarm_core.quota.observation import Observation
+from bullswarm_core.store.home import Home
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -178,7 +178,7 @@ def test_a_disk_that_refuses_leaves_the_file_as_it_was(home: Home, monkeypatch: 
     code = (
         "import resource, signal, sys\n"
         "from datetime import timedelta\n"
-        "from bullswarm_core.home import Home\n"
+        "from bullswarm_core.store.home import Home\n"
         "from bullswarm_core.quota.history import append_history\n"
         "from tests.core.quota.test_history import NOW, MINUTE, told\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
@@ -195,7 +195,7 @@ def test_a_disk_that_refuses_leaves_the_file_as_it_was(home: Home, monkeypatch: 
 
 WRITER = """
 import sys
-from bullswarm_core.home import Home
+from bullswarm_core.store.home import Home
 from bullswarm_core.quota.history import append_history
 from tests.core.quota.test_history import NOW, MINUTE, told
 

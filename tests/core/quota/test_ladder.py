@@ -10,22 +10,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullswarm_core.home import Home, read_json, write_json
 from bullswarm_core.pools import Window
-from bullswarm_core.quota.holds import clear_hold, hold_file, hold_from, load_hold, write_hold
-from bullswarm_core.quota.ladder import (
+from bullswarm_core.quota.holds import (
     FIRST_BACKOFF,
     LONGEST_BACKOFF,
     LONGEST_HOLD,
     Hold,
+    clear_hold,
     hold_after,
+    hold_file,
+    hold_from,
     is_fresh,
     is_held,
+    load_hold,
     may_ask_at,
     next_step,
+    write_hold,
 )
-from bullswarm_core.quota.readings import Refusal, load_reading, write_reading
+from bullswarm_core.quota.reading import Refusal, load_reading, write_reading
 from bullswarm_core.quota.windows import readings
+from bullswarm_core.store.home import Home, read_json, write_json
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

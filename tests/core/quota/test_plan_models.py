@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bullswarm_core.home import Home
-from bullswarm_core.quota.plan_models import PlanRefusal, forget_plan_refusals, load_plan_refusals, note_plan_refusal
+from bullswarm_core.quota.refusals import PlanRefusal, forget_plan_refusals, load_plan_refusals, note_plan_refusal
+from bullswarm_core.store.home import Home
 
 NOW = datetime(2026, 3, 1, 10, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bullswarm_core.pools import Rate, Window, WindowKind
-from bullswarm_core.quota.observing import Observation
+from bullswarm_core.quota.observation import Observation
 from bullswarm_core.quota.rates import (
     LONGEST_UNSEEN,
     MAX_PCT_PER_MINUTE,

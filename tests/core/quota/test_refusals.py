@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullswarm_core.home import Home
-from bullswarm_core.judging.limits import Notice
 from bullswarm_core.pools import WINDOW_KINDS, Window, WindowKind
-from bullswarm_core.quota.readings import load_reading, write_reading
+from bullswarm_core.quota.notice import Notice
+from bullswarm_core.quota.reading import load_reading, write_reading
 from bullswarm_core.quota.refusals import note_refusal, refusal_from
 from bullswarm_core.quota.windows import is_reading, spent_window
+from bullswarm_core.store.home import Home
 
 NOW = datetime(2026, 11, 30, 5, 0, 30, tzinfo=UTC)
 SOON, LATE = NOW + timedelta(hours=2), NOW + timedelta(days=3)

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullswarm_core.database import open_database
-from bullswarm_core.home import Home
+from bullswarm_core.attempts import pick
+from bullswarm_core.pools.settings import Settings
 from bullswarm_core.quota.durations import MIN_SPREAD_SAMPLES, expectations, log_spread
-from bullswarm_core.runs import pick
 from bullswarm_core.runs.task import Task
-from bullswarm_core.settings import Settings
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home
 
 
 @given(st.lists(st.floats(0.1, 1e6), min_size=MIN_SPREAD_SAMPLES))

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bullswarm_core.pools import WINDOW_KINDS, Inflight, Pool, Rate, Window, WindowKind
+from bullswarm_core.pools.model import has_free_name
 from bullswarm_core.quota.windows import (
     elapsed_pct,
     gates_model,
-    has_free_name,
     is_reading,
     is_unanchored,
     length_of,

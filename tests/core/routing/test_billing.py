@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.pools.test_properties import contexts, requests, several
 from tests.core.routing.builders import NOW, busy, ending, history, pool, window
-from tests.core.routing.test_properties import contexts, requests, several
 
+from bullswarm_core._dataclasses import replace
 from bullswarm_core.pools import Pool
 from bullswarm_core.routing import Request, RoutingContext, decide
 from bullswarm_core.routing.overview import overview
-from bullswarm_core.values import replace
 
 WORK = Request("build", candidate_minutes=10)
 KEY = pool("codex", window("weekly", 10, 50), billing="api-key")

@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.pools.test_properties import contexts, requests, several
 from tests.core.routing.builders import NOW, busy, ending, history, pool, row_of, window
-from tests.core.routing.test_properties import contexts, requests, several
 
 from bullswarm_core.pools import Pool, Rung
 from bullswarm_core.routing import Decision, Request, RoutingContext, decide
-from bullswarm_core.routing.sparing import effective_reserve
+from bullswarm_core.routing.measure import effective_reserve
 
 HOUR = timedelta(hours=1)
 WORK = Request("build", candidate_minutes=10)

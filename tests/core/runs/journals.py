@@ -8,7 +8,8 @@ from typing import Any
 from bullswarm_core.program.model import PROGRAM_VERSION
 from bullswarm_core.runs.attempt_result import JudgementRecord, LaunchRecord, MetaRecord
 from bullswarm_core.runs.events import AttemptFinished, AttemptLaunched, AttemptPicked, Event, Payload, RunCreated
-from bullswarm_core.runs.state import RunState, apply
+from bullswarm_core.runs.fold import apply
+from bullswarm_core.runs.state import RunState
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

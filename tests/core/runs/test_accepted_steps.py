@@ -7,11 +7,11 @@ from typing import Any
 
 from tests.core.runs.journals import Written, document
 
+from bullswarm_core.prompts.context import earlier_results
+from bullswarm_core.reports.workflow_result import result_of
 from bullswarm_core.runs.attempt_result import JudgementRecord, MetaRecord
-from bullswarm_core.runs.earlier_work import earlier_results
 from bullswarm_core.runs.events import AttemptFinished, StepAccepted, StepReset, StepUnplaced
-from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.workflow_result import result_of
+from bullswarm_core.runs.run_files import RunFolder
 
 FOLDER = RunFolder(Path("/state/workflows/wf-1"))
 OUTPUT = "/state/workflows/wf-1/a.1/output.txt"

@@ -9,12 +9,11 @@ from threading import Thread
 
 import pytest
 
-from bullswarm_core.database import open_database
 from bullswarm_core.errors import UsageError
-from bullswarm_core.home import Home
 from bullswarm_core.runs.events import RunCreated
-from bullswarm_core.runs.ids import new_run_id
-from bullswarm_core.runs.journal import KEY_LIFE, Journal
+from bullswarm_core.runs.journal import KEY_LIFE, Journal, new_run_id
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 

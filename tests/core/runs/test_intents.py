@@ -27,7 +27,7 @@ from bullswarm_core.runs.events import (
     StopRequested,
 )
 from bullswarm_core.runs.intents import Wish, accept, add, continue_node, pause, rerun, restart, resume, steer
-from bullswarm_core.runs.nodes import statuses
+from bullswarm_core.runs.status import statuses
 
 TYPED = {"type": "object", "properties": {"done": {"type": "boolean"}}, "required": ["done"]}
 

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bullswarm_core.database import open_database, transaction
 from bullswarm_core.errors import DamagedRunError, StateError, UnknownNameError
-from bullswarm_core.home import Home
 from bullswarm_core.runs.attempt_result import LaunchRecord
 from bullswarm_core.runs.events import (
     AttemptLaunched,
@@ -20,9 +18,10 @@ from bullswarm_core.runs.events import (
     RunFinished,
     StopRequested,
 )
-from bullswarm_core.runs.ids import SHORT_ID_LENGTH, new_run_id, new_short_id
-from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.state import fold
+from bullswarm_core.runs.fold import fold
+from bullswarm_core.runs.journal import SHORT_ID_LENGTH, Journal, new_run_id, new_short_id
+from bullswarm_core.store.database import open_database, transaction
+from bullswarm_core.store.home import Home
 
 NOW = datetime(2026, 11, 30, 6, 0, tzinfo=UTC)
 

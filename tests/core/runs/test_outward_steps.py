@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from tests.core.runs.journals import Written, document
 
-from bullswarm_core.runs.failure_rule import NextTry
 from bullswarm_core.runs.intents import may_be_tried_again
-from bullswarm_core.runs.nodes import retry_of, statuses
+from bullswarm_core.runs.retry import NextTry
+from bullswarm_core.runs.status import retry_of, statuses
 
 
 def ended(meta: dict[str, Any], **options: Any) -> Written:

@@ -24,8 +24,8 @@ from bullswarm_core.runs.events import (
     StepUnplaced,
     StopRequested,
 )
-from bullswarm_core.runs.nodes import statuses
 from bullswarm_core.runs.scheduler import Action, Finish, Park, Record, Start, TakeOver, next_actions
+from bullswarm_core.runs.status import statuses
 
 TYPED = {"type": "object", "properties": {"done": {"type": "boolean"}}, "required": ["done"]}
 EVIDENCE = [{"type": "command", "cmd": "true"}]

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.runs.journals import Written, document
 
-from bullswarm_core.program.issues import issues_of
 from bullswarm_core.program.model import files_of
+from bullswarm_core.program.validate import issues_of
 from bullswarm_core.runs.events import (
     GatePassed,
     LoopContinued,
 )
-from bullswarm_core.runs.nodes import OVER, statuses
 from bullswarm_core.runs.scheduler import Action, Finish, Park, Record, Start, next_actions, next_moment
+from bullswarm_core.runs.status import OVER, statuses
 
 TYPED = {"type": "object", "properties": {"done": {"type": "boolean"}}, "required": ["done"]}
 
@@ -132,7 +132,7 @@ def _check_together(written: Written, concurrency: int) -> None:
 @settings(max_examples=50, deadline=None)
 @given(programs(), st.data())
 def test_a_state_is_the_fold_of_its_journal_wherever_it_is_cut(program: dict[str, Any], data: st.DataObject) -> None:
-    from bullswarm_core.runs.state import apply, fold
+    from bullswarm_core.runs.fold import apply, fold
 
     written = Written(program)
     for _ in range(30):

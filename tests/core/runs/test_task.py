@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bullswarm_core.attempts.prepare import NO_PROGRESS_SEC, SILENCE_SEC, worker_clocks
 from bullswarm_core.errors import UsageError
 from bullswarm_core.pools import Rung
-from bullswarm_core.runs.clocks import NO_PROGRESS_SEC, SILENCE_SEC, worker_clocks
-from bullswarm_core.runs.task import MAX_PROMPT_BYTES, PROGRAM_VERSION, Task, from_step, to_options, to_program
-from bullswarm_core.runs.task_text import task_text
+from bullswarm_core.program.model import MAX_PROMPT_BYTES
+from bullswarm_core.prompts.rules import task_text
+from bullswarm_core.runs.task import PROGRAM_VERSION, Task, from_step, to_options, to_program
 
 names = st.lists(st.sampled_from(["codex", "grok", "claude-code:acme"]), unique=True, max_size=2).map(tuple)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.judging.trees import git
 from tests.core.runs.journals import Written, document
+from tests.core.trees.snapshots import git
 
 from bullswarm_core.errors import RunConflictError
 from bullswarm_core.runs.attempt_result import JudgementRecord, LaunchRecord, MetaRecord

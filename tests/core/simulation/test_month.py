@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bullswarm_core import routing
 from bullswarm_core.errors import UsageError
 from bullswarm_core.pools import Pool
-from bullswarm_core.simulation import (
+from bullswarm_simulation import (
     RIVALS,
     Limit,
     Month,
@@ -23,8 +23,8 @@ from bullswarm_core.simulation import (
     rivals,
     simulate,
 )
-from bullswarm_core.simulation.recipes import WEEK, Account, Recipe, draw
-from bullswarm_core.simulation.scoring import expired_share
+from bullswarm_simulation.recipes import WEEK, Account, Recipe, draw
+from bullswarm_simulation.scoring import expired_share
 
 BURN = {"build": {"5h": 1.0, "weekly": 0.1}}
 

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bullswarm_core.pools import EFFORTS, LANES, Rate, Window, WindowKind
-from bullswarm_core.quota.observing import Observation
+from bullswarm_core.quota.observation import Observation
 from bullswarm_core.quota.rates import Work
-from bullswarm_core.simulation import known_policies, simulate
-from bullswarm_core.simulation.recorded import MIN_DAYS, MIN_TASKS, RecordedPool, Replay, replay_of
-from bullswarm_core.simulation.recorded_tasks import PATIENCE_MINUTES, RecordedAttempt
-from bullswarm_core.simulation.recorded_use import rising, worker_minutes
+from bullswarm_simulation import known_policies, simulate
+from bullswarm_simulation.recorded import MIN_DAYS, MIN_TASKS, RecordedPool, Replay, replay_of
+from bullswarm_simulation.recorded_tasks import PATIENCE_MINUTES, RecordedAttempt
+from bullswarm_simulation.recorded_use import rising, worker_minutes
 
 BEGIN = datetime(2026, 3, 2, 9, tzinfo=UTC)
 WEEK = timedelta(days=7)

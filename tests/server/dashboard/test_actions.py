@@ -15,13 +15,13 @@ from tests.server.dashboard.world import ALPHA, BETA, NASTY, SHOWN_NASTY, Runs, 
 from tests.server.workflow_site import assert_taken
 from textual.widgets import Input, Static
 
-from bullswarm_core.database import open_database
-from bullswarm_core.home import write_json
-from bullswarm_core.labels import Labels
-from bullswarm_core.quarantines import in_force, record
+from bullswarm_core.dispatch.quarantines import in_force, record
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.pools.settings import Settings
 from bullswarm_core.routing.quarantine import Quarantine
 from bullswarm_core.runs.events import GatePassed, RunReopened, StepAccepted, StepReset
-from bullswarm_core.settings import Settings
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import write_json
 from bullswarm_server.cli.main import dispatch
 from bullswarm_server.dashboard.dialogs import Ask
 from bullswarm_server.dashboard.page_run import StepPage

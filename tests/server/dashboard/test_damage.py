@@ -14,10 +14,10 @@ from tests.core.runs.journals import document
 from tests.server.dashboard.conftest import Open
 from tests.server.dashboard.world import ALPHA, BETA, Runs, World
 
-from bullswarm_core.database import open_database
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.nodes import statuses
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.runs.run_files import RunFolder
+from bullswarm_core.runs.status import statuses
+from bullswarm_core.store.database import open_database
 from bullswarm_server.dashboard.actions import Action, actions_at
 from bullswarm_server.dashboard.follow import TEXT_BYTES
 from bullswarm_server.dashboard.ink import sheet

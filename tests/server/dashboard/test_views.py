@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.runs.journals import START, Written, document
 
-from bullswarm_core.labels import Labels
+from bullswarm_core.pools.labels import Labels
 from bullswarm_core.runs.events import GateWaiting, RunFinished, RunParked, StepUnplaced
-from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.journal import RunRow
-from bullswarm_core.runs.nodes import statuses
+from bullswarm_core.runs.run_files import RunFolder
+from bullswarm_core.runs.status import statuses
 from bullswarm_server.dashboard.actions import actions_at, resume_of
 from bullswarm_server.dashboard.bars import Key, key_parts
 from bullswarm_server.dashboard.follow import RunView, StepTexts

@@ -15,13 +15,12 @@ from typing import Any
 from tests.core.runs.journals import document
 from tests.server.site import CONNECTOR
 
-from bullswarm_core.database import open_database
-from bullswarm_core.home import Home, write_json
-from bullswarm_core.labels import set_label
+from bullswarm_core.kernel.outcome import finished_event
 from bullswarm_core.pools import Window
+from bullswarm_core.pools.labels import set_label
 from bullswarm_core.quota.history import append_history
-from bullswarm_core.quota.observing import Observation
-from bullswarm_core.quota.readings import write_reading
+from bullswarm_core.quota.observation import Observation
+from bullswarm_core.quota.reading import write_reading
 from bullswarm_core.runs.attempt_result import JudgementRecord, LaunchRecord, MetaRecord
 from bullswarm_core.runs.events import (
     AttemptFinished,
@@ -32,10 +31,11 @@ from bullswarm_core.runs.events import (
     RunCreated,
     RunParked,
 )
-from bullswarm_core.runs.folder import RunFolder
 from bullswarm_core.runs.journal import Journal
-from bullswarm_core.runs.outcome import finished_event
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_core.runs.state import RunState
+from bullswarm_core.store.database import open_database
+from bullswarm_core.store.home import Home, write_json
 
 # Whatever a worker wrote must show as text: control sequences, markup of the screen's library, letters that turn writing.
 NASTY = "\x1b[2J\x1b]0;owned\x07[red]not markup[/red] [@click=app.quit]click[/] \u202egnp.exe"

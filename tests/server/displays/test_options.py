@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.runs.journals import Written, document
 
-from bullswarm_core.labels import Labels
-from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.needs_you import needs_you
-from bullswarm_core.runs.workflow_result import running_result
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports.needs_you import needs_you
+from bullswarm_core.reports.workflow_result import running_result
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_server.dashboard.actions import actions_at
 from bullswarm_server.displays.options import option_name, your_call
 from bullswarm_server.displays.workflow import result_lines

@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.pools.test_properties import pools
 from tests.core.routing.builders import NOW, busy, ending, history, pool, window
-from tests.core.routing.test_properties import pools
 
+from bullswarm_core._dataclasses import replace
 from bullswarm_core.pools import Pool
 from bullswarm_core.routing import RoutingContext
 from bullswarm_core.routing.overview import overview
 from bullswarm_core.routing.quarantine import Quarantine
-from bullswarm_core.values import replace
 from bullswarm_server.displays.moments import local_moment
 from bullswarm_server.displays.plot import Canvas
 from bullswarm_server.displays.pools_terminal import bar, pool_table, state_of, whole

@@ -5,15 +5,15 @@ from __future__ import annotations
 import io
 from datetime import UTC, datetime, timedelta
 
+from bullswarm_core._dataclasses import replace
 from bullswarm_core.pools import Window
-from bullswarm_core.quota.observing import Observation
+from bullswarm_core.quota.observation import Observation
 from bullswarm_core.quota.rates import Work
-from bullswarm_core.simulation import Score, WindowUse
-from bullswarm_core.simulation.recorded import Happened, Replay, replay_of
-from bullswarm_core.simulation.recorded_tasks import RecordedAttempt
-from bullswarm_core.values import replace
 from bullswarm_server.displays.simulation import Played, conclusion, notes, simulation_lines
 from bullswarm_server.displays.terminal import terminal_of
+from bullswarm_simulation import Score, WindowUse
+from bullswarm_simulation.recorded import Happened, Replay, replay_of
+from bullswarm_simulation.recorded_tasks import RecordedAttempt
 
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
 TASKS = 25
@@ -22,7 +22,7 @@ IDS = tuple(f"{number:02}" for number in range(TASKS))
 
 def recorded(*, walls: int = 0, days: float = 10) -> Replay:
     from bullswarm_core.pools import Rate
-    from bullswarm_core.simulation.recorded import RecordedPool
+    from bullswarm_simulation.recorded import RecordedPool
 
     attempts = [
         RecordedAttempt(name, "ab"[place % 2], "build", "medium", begun, Work(begun, begun + timedelta(minutes=40)))

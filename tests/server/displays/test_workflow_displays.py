@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.runs.journals import Written, document
 
-from bullswarm_core.labels import Labels
+from bullswarm_core._dataclasses import replace
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports.stalls import Life
+from bullswarm_core.reports.watch import Notice
 from bullswarm_core.runs.events import AttemptPicked
-from bullswarm_core.runs.nodes import statuses
-from bullswarm_core.runs.state import fold
-from bullswarm_core.runs.watch import Notice
-from bullswarm_core.runs.watch_life import Life
-from bullswarm_core.values import replace
+from bullswarm_core.runs.fold import fold
+from bullswarm_core.runs.status import statuses
 from bullswarm_server.displays.terminal import Terminal, cells
 from bullswarm_server.displays.text import Style
 from bullswarm_server.displays.workflow_graph import graph_lines, phased_order, phases_of

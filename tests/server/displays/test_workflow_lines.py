@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tests.core.runs.journals import Written, document
 
-from bullswarm_core.labels import Labels
+from bullswarm_core.pools.labels import Labels
+from bullswarm_core.reports.workflow_result import running_result
 from bullswarm_core.runs.events import StepUnplaced
-from bullswarm_core.runs.folder import RunFolder
-from bullswarm_core.runs.workflow_result import running_result
+from bullswarm_core.runs.run_files import RunFolder
 from bullswarm_server.displays.workflow import result_lines
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from bullswarm_core.errors import UsageError
 from bullswarm_core.fast import VERSION
-from bullswarm_core.judging.facts import FailureKind
+from bullswarm_core.judging.model import FailureKind
 from bullswarm_core.pools import Effort, Lane
 from bullswarm_server.cli.main import VERBS
 from bullswarm_server.integrate import sources

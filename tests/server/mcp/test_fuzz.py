@@ -7,8 +7,9 @@ import random
 from typing import Any
 
 import pytest
+from tests.processes import until
 from tests.server.mcp.stdio import INTRODUCTION, Server
-from tests.server.site import SAY, Site, until
+from tests.server.site import SAY, Site
 
 from bullswarm_server.mcp.catalogue import envelope
 

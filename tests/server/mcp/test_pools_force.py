@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.core.quota.endpoint import Answer, endpoint
+from tests.core.meters.endpoint import Answer, endpoint
 from tests.server.mcp.calling import calling
 from tests.server.metered_site import LIVE, metered
 from tests.server.site import Site

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import until
 from tests.server.mcp.calling import MODES, Mode, calling
-from tests.server.site import ANSWER, SAY, WAIT_FOR_GO, Site, until
+from tests.server.site import ANSWER, SAY, WAIT_FOR_GO, Site
 
 from bullswarm_core.errors import BullswarmError
 from bullswarm_server.mcp import waits

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
+from tests.processes import until
 from tests.server.mcp.calling import MODES, Mode
 from tests.server.mcp.stdio import INTRODUCTION, Server
-from tests.server.site import SAY, WAIT_FOR_GO, Site, until
+from tests.server.site import SAY, WAIT_FOR_GO, Site
 
 # Asked for: within a second. A machine that is busy with other tests gets some of it on top.
 ENDS_WITHIN_SEC = 1.0

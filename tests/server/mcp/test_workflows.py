@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from tests.core.runs.journals import document
+from tests.processes import until
 from tests.server.mcp.calling import MODES, Caller, Mode, calling
-from tests.server.site import ANSWER, Site, until
+from tests.server.site import ANSWER, Site
 from tests.server.workflows import ACTOR, TYPED
 
 

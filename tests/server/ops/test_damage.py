@@ -30,8 +30,16 @@ def spoil(site: Site, kind: str, change: Callable[[dict[str, Any]], object]) -> 
     [
         ("attempt.finished", lambda end: end.update(why=5), "why of a step or of the run is 5"),
         ("attempt.finished", lambda end: end.update(meta=None), "meta must be a JSON object"),
-        ("attempt.finished", lambda end: end["judgement"].update(changedFiles=5), "judgement.changedFiles must be a list, not 5"),
-        ("attempt.finished", lambda end: end["judgement"].update(evidenceResults=["x"]), "judgement.evidenceResults[0] must be a JSON object"),
+        (
+            "attempt.finished",
+            lambda end: end["judgement"].update(changedFiles=5),
+            "judgement.changedFiles must be a list, not 5",
+        ),
+        (
+            "attempt.finished",
+            lambda end: end["judgement"].update(evidenceResults=["x"]),
+            "judgement.evidenceResults[0] must be a JSON object",
+        ),
         ("attempt.picked", lambda pick: pick.update(pool=["alpha"]), "pool of a step or of the run is ['alpha']"),
         (
             "run.finished",

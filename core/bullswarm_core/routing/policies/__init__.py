@@ -7,7 +7,7 @@ one that is in force is imported.
 from __future__ import annotations
 
 from bullswarm_core.errors import UsageError
-from bullswarm_core.routing.policies.arrangement import Policy
+from bullswarm_core.routing.policies.base import Policy
 
 POLICY_NAMES: tuple[str, ...] = ("pace", "classic", "foresight")
 

@@ -1,30 +1,34 @@
 """The ``foresight`` policy: place each task where the least is expected to be lost, at a wall or by expiry.
 
-Eligibility, pins, the last resort, reserves, free models and assignments count as in ``pace``. Where ``pace``
+Eligibility, pins, the last resort, reserves, free models and assignments are those of ``pace``. Where ``pace``
 then goes by lines (near the limit, forecast over it, expiring within a day), this weighs in minutes of work:
 
     score = W x task x need / (1 + need)  -  loss
 
 ``task`` is how long such tasks usually take, on whichever pool. ``need`` is the pace at which the pacing window must be
 spent from now on to be used up at its reset, 1 for an even one: 1 + effective surplus / share of the window left, the
-urgency of ``pace`` at any time and not in the last day alone. ``loss`` is what the task puts at risk at the likeliest wall:
-see :mod:`foresight_chances`.
+urgency at any time and not in the last day alone. ``loss`` is what the task puts at risk at the likeliest wall.
+
+The length of a task is taken as lognormal, its median the expected minutes and its ``spread`` the standard deviation of the
+logarithm, as learned from what earlier attempts took. What several attempts take together is taken as lognormal too, with
+the mean and the variance of their sum (Fenton and Wilkinson). All times are minutes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import inf, sqrt
+from math import erf, exp, inf, log, sqrt
 
-from bullswarm_core.pools import WindowKind
-from bullswarm_core.routing.context import RoutingContext
+from bullswarm_core._dataclasses import dataclass
+from bullswarm_core.fast.text import number
+from bullswarm_core.pools.model import WindowKind
 from bullswarm_core.routing.decision import Candidate
+from bullswarm_core.routing.eligibility import LIMIT_NAMES
 from bullswarm_core.routing.measure import left_fraction
-from bullswarm_core.routing.policies.arrangement import Arrangement, Policy
-from bullswarm_core.routing.policies.foresight_chances import expected_loss, length_within, wall_chance
-from bullswarm_core.routing.policies.foresight_outlook import LIKELY, Outlook
-from bullswarm_core.routing.policies.foresight_words import notes, opening
-from bullswarm_core.routing.request import Request
+from bullswarm_core.routing.policies.base import Arrangement, Policy
+from bullswarm_core.routing.reasons import five_hour_note, load_note, surplus
+from bullswarm_core.routing.request import Request, RoutingContext
+from bullswarm_core.routing.sentences import Segment, pool, text, told
 
 VALUE_WEIGHT = 1 / 12
 """A minute lost at a wall counts twelve times one that is placed well: it is burnt, must be done anew, ends others with it,
@@ -146,3 +150,150 @@ def _preference(item: Outlook) -> tuple[tuple[bool, bool], float, float, str]:
 POLICY = Policy(
     arrange, "the pool where the least work is expected to be lost at a limit, or quota to expire, comes first"
 )
+
+
+_ROOT_OF_TWO = sqrt(2)
+_NO_TIME = 1e-9
+"""A length of fewer minutes meets no wall; its square would be no number that can be divided by."""
+_LEAST_SPREAD = 0.05
+"""Below this a length is as good as known; the formulas divide by it."""
+_LARGEST_SPREAD = 3.0
+"""Above this nothing is known of a length, and its mean square passes all numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """What is known of how long a task takes: the ``mean`` and the ``square`` (mean of the square) of its minutes."""
+
+    mean: float
+    square: float
+
+    @property
+    def age(self) -> float:
+        """How long a task that is at work at some moment has been so, on average (the renewal formula)."""
+        return self.square / (2 * self.mean) if self.mean > 0 else 0.0
+
+
+def length_within(median: float, spread: float, limit: float | None) -> Length:
+    """Return the moments of a task's length, cut off at ``limit`` minutes (a reset) if there is one; 0 for no time at all."""
+    if median <= 0 or (limit is not None and limit <= 0):
+        return Length(0.0, 0.0)
+    spread = min(max(spread, _LEAST_SPREAD), _LARGEST_SPREAD)
+    mean, square = median * exp(spread**2 / 2), median**2 * exp(2 * spread**2)
+    if limit is None:
+        return Length(mean, square)
+    over = log(limit / median) / spread
+    longer = 1 - normal(over)
+    return Length(
+        mean * normal(over - spread) + limit * longer,
+        square * normal(over - 2 * spread) + limit**2 * longer,
+    )
+
+
+def wall_chance(length: Length, count: int, room: float) -> float:
+    """Return how likely ``count`` attempts of this length need more than ``room`` worker-minutes together, 0 to 1."""
+    if count <= 0 or length.mean <= _NO_TIME:
+        return 0.0
+    mean = count * length.mean
+    share = room / mean
+    if share <= 0:  # no room, or so little that the quotient is none
+        return 1.0
+    variance = max(0.0, count * (length.square - length.mean**2))
+    spread = max(_LEAST_SPREAD, sqrt(log(1 + variance / mean**2)))
+    return 1 - normal(log(share) / spread + spread / 2)
+
+
+def expected_loss(length: Length, count: int, room: float, *, together: float | None = None) -> float:
+    """Return the minutes of work that one more attempt beside ``count`` puts at risk: its own, and that of the others.
+
+    A wall ends everything on a pool: the attempt loses what it has worked until then, and the others lose theirs as far
+    as it makes the wall likelier. ``together`` is the chance that all of them meet it, where the caller knows it.
+    """
+    alone = wall_chance(length, count, room) if count else 0.0
+    together = wall_chance(length, count + 1, room) if together is None else together
+    own = min(length.age, max(room, 0.0))
+    return together * own + max(0.0, together - alone) * count * length.age
+
+
+def normal(value: float) -> float:
+    """The distribution function of the standard normal."""
+    return 0.5 * (1 + erf(value / _ROOT_OF_TWO))
+
+
+LIKELY = 0.5
+"""From here on a wall is likelier than none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """``row``'s prospects: the pace that its pacing window ``need``s (1: an even one), the ``chance`` (0 to 1) of the
+    wall of ``window`` before the task ends, the minutes of work expected to be lost at it, and the ``score``, more is better.
+    """
+
+    row: Candidate
+    need: float
+    chance: float
+    loss: float
+    window: WindowKind | None
+    score: float
+
+
+def opening(pick: Outlook, request: Request, *, by_assignment: bool) -> Segment:
+    """Which rule made the pick, and the pick's numbers."""
+    me = pool(pick.row.pool)
+    facts = ", ".join([_need(pick), _wall(pick), *five_hour_note(pick.row), *load_note(pick.row)])
+    if pick.row.free:
+        named = f"free model {pick.row.model}" if pick.row.model else "free default model"
+        return text("free pool first: ", me, f" ({named}, {facts})")
+    if by_assignment:
+        return text(f"configured {request.tier} assignment (", me, f", {facts})")
+    return text("least expected loss: ", me, f" ({facts})")
+
+
+def notes(pick: Outlook, ordered: Sequence[Outlook], passed: Outlook | None, request: Request) -> tuple[Segment, ...]:
+    """What was passed over: the assignment, what free models and reserves put behind, and pools for their walls."""
+    found: list[Segment] = []
+    others = [item for item in ordered if item is not pick]
+    if passed is not None:
+        why = _behind(passed, pick)
+        found.append(text(f"{request.tier} assignment passed over: ", pool(passed.row.pool), f" ({why})"))
+    metered = [item for item in others if not item.row.free]
+    if pick.row.free:
+        found += told("metered pools ranked below free: ", metered, _surplus_of)
+    found += told("reserve: ", [item for item in ordered if item.row.reserved], _kept)
+    riskier = [item for item in others if item.need > pick.need and item.loss > pick.loss and item is not passed]
+    if riskier and request.pin is None:
+        found += told("further behind but riskier: ", riskier, _risk)
+    if pick.chance >= LIKELY:
+        found.append(text(f"{_wall(pick)}: a limit mid-attempt goes back to the caller"))
+    return tuple(found)
+
+
+def _surplus_of(item: Outlook) -> Segment:
+    return text(pool(item.row.pool), f" {surplus(item.row)}")
+
+
+def _kept(item: Outlook) -> Segment:
+    return text(pool(item.row.pool), f" {number(item.row.reserve_pct or 0.0)}% kept for you")
+
+
+def _risk(item: Outlook) -> Segment:
+    return text(pool(item.row.pool), f" (needs {number(item.need)}x, {_wall(item)})")
+
+
+def _need(item: Outlook) -> str:
+    if item.row.pace is None:
+        return f"surplus {surplus(item.row)}"
+    return f"needs {number(item.need)}x its even pace to be used up, surplus {surplus(item.row)}"
+
+
+def _wall(item: Outlook) -> str:
+    if item.window is None or item.chance < 0.005:
+        return "no limit in sight"
+    return f"{round(item.chance * 100)}% chance of its {LIMIT_NAMES[item.window]} limit"
+
+
+def _behind(passed: Outlook, pick: Outlook) -> str:
+    if passed.row.reserved and not pick.row.reserved:
+        return "reserved for you"
+    return "not free" if pick.row.free and not passed.row.free else _wall(passed)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
-from bullswarm_core.routing.context import RoutingContext
 from bullswarm_core.routing.decision import Candidate, UrgencyState
-from bullswarm_core.routing.policies.arrangement import Arrangement, Policy
-from bullswarm_core.routing.request import Request
+from bullswarm_core.routing.policies.base import Arrangement, Policy
+from bullswarm_core.routing.request import Request, RoutingContext
 
 URGENCY_RANK: Mapping[UrgencyState | None, int] = {"urgent": 0, "normal": 1, None: 1, "draining": 2}
 

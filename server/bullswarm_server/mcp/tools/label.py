@@ -8,7 +8,7 @@ import anyio.to_thread
 from mcp_types import CallToolResult, ToolAnnotations
 
 from bullswarm_core.errors import UsageError
-from bullswarm_core.labels import Labels
+from bullswarm_core.pools.labels import Labels
 from bullswarm_server.hook_state import refresh
 from bullswarm_server.mcp.arguments import LabelArguments
 from bullswarm_server.mcp.results import answer, clipped, fitted

@@ -7,7 +7,7 @@ from typing import Any
 import anyio.to_thread
 from mcp_types import CallToolResult
 
-from bullswarm_core.runs.services import utc_now
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_server.displays.pools import pool_lines
 from bullswarm_server.mcp.arguments import PoolsArguments
 from bullswarm_server.mcp.results import MOST_BYTES, Document, answer, clipped, fitted, size, without_empty

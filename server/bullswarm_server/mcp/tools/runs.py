@@ -7,12 +7,12 @@ from typing import Any
 import anyio.to_thread
 from mcp_types import CallToolResult
 
-from bullswarm_core.database import open_database
+from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.errors import UsageError
 from bullswarm_core.runs.intents import Wish, accept, add, continue_node, pause, rerun, restart, resume, steer
 from bullswarm_core.runs.journal import Journal, RunRow
-from bullswarm_core.runs.services import utc_now
 from bullswarm_core.runs.state import RunState
+from bullswarm_core.store.database import open_database
 from bullswarm_server.mcp.arguments import RunsArguments
 from bullswarm_server.mcp.results import Document, answer, clipped, fence, fitted, path_text, without_empty
 from bullswarm_server.mcp.session import Call

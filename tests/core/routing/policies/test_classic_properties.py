@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.core.pools.test_properties import contexts, requests, several
 from tests.core.routing.builders import NOW
-from tests.core.routing.test_properties import contexts, requests, several
 
 from bullswarm_core.pools import LANES, Pool
 from bullswarm_core.routing import Candidate, Decision, Request, RoutingContext, decide, render
-from bullswarm_core.routing.policies.classic_rules import BURST_BLOCK_PCT, INCUMBENCY_MARGIN, protecting_forecast
+from bullswarm_core.routing.policies.classic import BURST_BLOCK_PCT, INCUMBENCY_MARGIN, protecting_forecast
 from bullswarm_core.routing.quarantine import (
     AUTH_REPROBE,
     KINDS,

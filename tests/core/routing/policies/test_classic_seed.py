@@ -11,11 +11,7 @@ from tests.core.routing.builders import NOW, busy, ending, history, pool, window
 
 from bullswarm_core.pools import Pool
 from bullswarm_core.routing import Candidate, Decision, Request, RoutingContext, decide
-from bullswarm_core.routing.policies.classic_rules import (
-    BURST_BLOCK_PCT,
-    INCUMBENCY_MARGIN,
-    PACING_BLOCK_PCT,
-)
+from bullswarm_core.routing.policies.classic import BURST_BLOCK_PCT, INCUMBENCY_MARGIN, PACING_BLOCK_PCT
 from bullswarm_core.routing.quarantine import Quarantine
 
 BUILD = Request("build")

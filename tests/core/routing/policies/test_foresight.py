@@ -9,12 +9,12 @@ import re
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.core.pools.test_properties import NAMES, pools
 from tests.core.routing.builders import ANALYZE, NOW, busy, history, pool, window
-from tests.core.routing.test_properties import NAMES, pools
 
 from bullswarm_core.pools import EFFORTS, Pool, Rate, Rung, WindowKind
 from bullswarm_core.routing import Decision, Request, RoutingContext, decide
-from bullswarm_core.routing.policies.foresight_chances import expected_loss, length_within, wall_chance
+from bullswarm_core.routing.policies.foresight import expected_loss, length_within, wall_chance
 
 TASK = Request("analyze", candidate_minutes=10.0)
 RATES = {"5h": history(0.3), "weekly": history(0.05)}

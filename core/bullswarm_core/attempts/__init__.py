@@ -1,0 +1,1 @@
+"""One attempt at a step: pick, prepare, watch, conclude, check."""

@@ -1,0 +1,1 @@
+"""The kernel drives one run from its start to its end."""

@@ -1,0 +1,68 @@
+"""A ``.env`` in the folder of work, and the CLIs that take their own settings out of it.
+
+Such a CLI would be billed by a key of the project's, or send the person's key where the project says.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bullswarm_core.fast.files import open_ordinary
+from bullswarm_core.launch.project_settings import LARGEST_BYTES as LARGEST_DIGESTED_BYTES
+from bullswarm_core.launch.project_settings import repository_root
+
+# No settings of a person's are longer; a file that is, is not read to its end.
+LARGEST_BYTES = 64 * 1024
+_ANY_NAME = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*)\s*[=:]")
+_NAME = re.compile(rb"^[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*[=:]", re.MULTILINE)
+
+
+def emptied(names: Sequence[str], environ: Mapping[str, str], removed: Sequence[str]) -> dict[str, str]:
+    """Return the ``names`` that the worker's environment would not set, each as an empty text.
+
+    A ``.env`` fills what is missing and leaves alone what is there; to the CLIs an empty variable is none.
+    """
+    return {name: "" for name in names if name not in environ or name in removed}
+
+
+def names_like(folder: str, pattern: str) -> tuple[str, ...]:
+    """Return the names that the ``.env`` files from ``folder`` up to the repository's root may set and ``pattern`` finds.
+
+    Whatever stands before an equals sign or a colon may be one: each CLI's own reading of the file differs a little.
+    """
+    if not pattern:
+        return ()
+    root = repository_root(folder)
+    found: dict[str, None] = {}
+    for place in (here := Path(os.path.realpath(folder)), *here.parents):
+        try:
+            with open_ordinary(place / ".env") as file:
+                content = file.read(LARGEST_DIGESTED_BYTES)
+        except (OSError, ValueError):
+            content = b""
+        found |= {name.decode(): None for name in _ANY_NAME.findall(content) if re.search(pattern, name.decode())}
+        if str(place) == root:
+            break
+    return tuple(found)
+
+
+def names_set_in(folder: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of ``names`` that the ``.env`` of ``folder`` sets; nothing for a file that is none or can't be read."""
+    if not names:
+        return ()
+    try:
+        # Not to wait for a pipe that somebody laid there.
+        descriptor = os.open(os.path.join(folder, ".env"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # noqa: PTH118
+    except (OSError, ValueError):
+        return ()
+    try:
+        content = os.read(descriptor, LARGEST_BYTES)
+    except OSError:
+        return ()
+    finally:
+        os.close(descriptor)
+    found = {match.decode() for match in _NAME.findall(content)}
+    return tuple(name for name in names if name in found)

@@ -1,0 +1,1 @@
+"""Reads the meters of providers."""

@@ -1,0 +1,1 @@
+"""Processes: children, their identity, descendants, environment, confinement and captured output."""

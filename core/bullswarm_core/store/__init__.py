@@ -1,0 +1,1 @@
+"""Where state lives: the home and its database."""

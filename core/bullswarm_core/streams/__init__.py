@@ -1,0 +1,1 @@
+"""The event streams of workers, read by one table per CLI."""

@@ -1,0 +1,1 @@
+"""Working trees: snapshots, git, worktrees and merging."""
