@@ -169,7 +169,7 @@ def test_what_is_asked_while_a_parked_runs_kernel_still_holds_its_lease_is_done_
                 leases.append(folder)
                 wish(actors, run_id, continue_node("g", by="me"))
 
-    monkeypatch.setattr(liveness, "kernel_lease", slow_to_let_go)
+    monkeypatch.setattr(engine, "kernel_lease", slow_to_let_go)
     with actors.database() as connection:
         state = engine.drive(services_for(actors.home, actors.environ), connection, run_id, say=lambda line: None)
     assert statuses(state) == {"a": "succeeded", "b": "succeeded"}
