@@ -172,5 +172,8 @@ def _lacking(abi: int, *, private: bool) -> str:
     lacks += ["signals to processes outside"] if abi < SIGNAL_ABI else []
     words = [f"this kernel (Landlock {abi}) cannot stop {' and '.join(lacks)}"] if lacks else []
     if not private:
-        words.append("no private mounts here: a worker gets no pseudo-terminal and shares /dev/shm with other programs")
+        words.append(
+            "no private mounts here: a worker gets no pseudo-terminal and shares /dev/shm and System V memory, semaphores"
+            " and queues with other programs"
+        )
     return "; ".join(words)

@@ -1,8 +1,8 @@
 """Terminals and shared memory of a worker's own (Linux), and no power of root over what isn't its business.
 
-A folder of pseudo-terminals and one of shared memory belong to everybody who runs as the same user: a worker that may
-write there writes to the person's terminals and into other programs' memory. In a mount namespace of its own it gets both
-empty. Root makes that by itself; anybody else in a user namespace, where a system allows those.
+Pseudo-terminals, shared memory, semaphores and message queues belong to everybody who runs as the same user: a worker that
+may write there writes to the person's terminals and into other programs' memory. In namespaces of its own it gets all of
+them empty. Root makes that by itself; anybody else in a user namespace, where a system allows those.
 
 Everything here but `possible` runs in the forked child that becomes the worker.
 """
@@ -11,22 +11,26 @@ from __future__ import annotations
 
 import ctypes
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from bullswarm_core._dataclasses import dataclass
 
 TERMINALS = "/dev/pts"
 SHARED_MEMORY = "/dev/shm"
+MESSAGE_QUEUES = "/dev/mqueue"
+# Screens, lines and keyboards: who reads one takes what the person types there, or sees what it shows.
+READ_BY_OTHERS = ("vcs*", "tty?*", "hvc*", "console", "input/event*", "hidraw*")
 # ssh refuses included files that seem to be nobody's, and in a user namespace all of root's do.
 _SSH_INCLUDES = "/etc/ssh/ssh_config.d"
-_NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
-_NO_SUID, _NO_DEV, _NO_EXEC, _RECURSIVE, _SLAVE = 2, 4, 8, 0x4000, 1 << 19
+_NEW_MOUNTS, _NEW_IPC, _NEW_USER = 0x00020000, 0x08000000, 0x10000000
+_NO_SUID, _NO_DEV, _NO_EXEC, _BIND, _RECURSIVE, _SLAVE = 2, 4, 8, 0x1000, 0x4000, 1 << 19
 _DROP_BOUND, _AMBIENT, _CLEAR_ALL = 24, 47, 4
 _SYS_ADMIN = 21
 # What work with files, packages and servers inside of a container takes: chown, dac_override, fowner, fsetid, kill, setgid,
-# setuid, setpcap, net_bind_service, net_raw, sys_chroot, audit_write, setfcap. Not mount, modules, raw devices, the clock,
-# the network's set-up, other processes' memory.
-_KEPT = (0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 29, 31)
+# setuid, setpcap, net_bind_service, sys_chroot, audit_write. Not mount, modules, raw devices, the clock, the network's set-up
+# and its raw packets, other processes' memory, and no powers for a file that somebody runs later.
+_KEPT = (0, 1, 3, 4, 5, 6, 7, 8, 10, 18, 29)
 _KEPT_MASK = sum(1 << number for number in _KEPT)
 _CAPABILITIES_V3 = 0x20080522
 
@@ -50,12 +54,13 @@ def possible() -> bool:
 
 
 def enter() -> None:
-    """Give the calling process empty terminals and shared memory; raises OSError where the system refuses."""
+    """Give the calling process terminals, shared memory and queues of its own; raises OSError where the system refuses."""
     libc = ctypes.CDLL(None, use_errno=True)
     user, group, root = os.getuid(), os.getgid(), os.geteuid() == 0
     if root and not _capabilities(libc).effective & (1 << _SYS_ADMIN):
         raise PermissionError(1, "root without the right to mount")
-    _checked(libc.unshare(_NEW_MOUNTS if root else _NEW_MOUNTS | _NEW_USER))
+    own = _NEW_MOUNTS | _NEW_IPC
+    _checked(libc.unshare(own if root else own | _NEW_USER))
     if not root:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{user} {user} 1")
@@ -65,8 +70,20 @@ def enter() -> None:
     _mount(libc, "devpts", TERMINALS, "devpts", _NO_SUID | _NO_EXEC, "newinstance,ptmxmode=0666,mode=0620")
     if Path(SHARED_MEMORY).is_dir():
         _mount(libc, "tmpfs", SHARED_MEMORY, "tmpfs", _NO_SUID | _NO_DEV, "mode=1777")
+    # To open a queue by its path for reading is enough to take its messages.
+    if Path(MESSAGE_QUEUES).is_dir():
+        _mount(libc, "mqueue", MESSAGE_QUEUES, "mqueue", _NO_SUID | _NO_DEV | _NO_EXEC, None)
+    for device in _readable_devices():
+        # One that was pulled out meanwhile needs no cover.
+        with suppress(FileNotFoundError):
+            _mount(libc, "/dev/null", device, None, _BIND, None)
     if not root and Path(_SSH_INCLUDES).is_dir() and any(Path(_SSH_INCLUDES).iterdir()):
         _mount(libc, "tmpfs", _SSH_INCLUDES, "tmpfs", _NO_SUID | _NO_DEV, "mode=755")
+
+
+def _readable_devices() -> list[str]:
+    found = {str(path) for pattern in READ_BY_OTHERS for path in Path("/dev").glob(pattern)}
+    return sorted(path for path in found if os.access(path, os.R_OK))
 
 
 def drop_powers() -> None:

@@ -9,6 +9,7 @@ import pty
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,12 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mount namespace
 
 NOBODY = 65534
 SET_DUMPABLE = 4
+# Of System V: make and fail where there is one; take away.
+MAKE, REMOVE = 0o3000, 0
 TRIES = """
-import fcntl, glob, json, os, subprocess, sys, termios
-terminal, kept = sys.argv[1:3]
+import ctypes, fcntl, glob, json, os, subprocess, sys, termios
+terminal, kept, key = sys.argv[1:4]
+libc = ctypes.CDLL(None, use_errno=True)
 found = {}
 def attempt(name, action):
     try:
@@ -47,6 +51,16 @@ attempt('type', types(terminal))
 for pid in ('1', str(os.getppid())):
     attempt(f'write by {pid}', write(f'/proc/{pid}/root{terminal}'))
     attempt(f'type by {pid}', types(f'/proc/{pid}/root{terminal}'))
+def shared(call, *more):
+    def run():
+        number = call(int(key), *more)
+        if number < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        return number
+    return run
+attempt('segment', shared(libc.shmget, 0, 0))
+attempt('semaphores', shared(libc.semget, 0, 0))
+attempt('queue', shared(libc.msgget, 0))
 attempt('remove', lambda: os.unlink(kept))
 attempt('spawn', spawned)
 attempt('lock', locked)
@@ -77,6 +91,31 @@ def kept() -> Iterator[Path]:
     path.chmod(0o666)
     yield path
     path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Memory, semaphores and a message queue of another program's under one key; where the memory lies here."""
+
+    key: int
+    address: int
+
+
+@pytest.fixture
+def shared() -> Iterator[Shared]:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.shmat.restype = ctypes.c_void_p
+    key = int.from_bytes(os.urandom(4)) >> 1 | 1
+    segment, semaphores = libc.shmget(key, 4096, MAKE | 0o666), libc.semget(key, 1, MAKE | 0o666)
+    queue = libc.msgget(key, MAKE | 0o666)
+    assert min(segment, semaphores, queue) >= 0
+    address = libc.shmat(segment, None, 0)
+    ctypes.memmove(address, b"theirs", 6)
+    yield Shared(key, address)
+    libc.shmdt(ctypes.c_void_p(address))
+    libc.shmctl(segment, REMOVE, None)
+    libc.semctl(semaphores, 0, REMOVE)
+    libc.msgctl(queue, REMOVE, None)
 
 
 def as_nobody(action: Callable[[], Any]) -> Any:
@@ -110,11 +149,11 @@ def refused(found: dict[str, Any]) -> bool:
 
 
 def test_nobody_elses_terminal_and_memory_are_reached_and_its_own_work(
-    keeping: Keeping, tmp_path: Path, terminal: tuple[int, str], kept: Path
+    keeping: Keeping, tmp_path: Path, terminal: tuple[int, str], kept: Path, shared: Shared
 ) -> None:
     ours, path = terminal
     spec = keeping.spec(TRIES)
-    held = keeping.start(argv=(*spec.argv, path, str(kept)), writable=(str(tmp_path), SHARED_MEMORY))
+    held = keeping.start(argv=(*spec.argv, path, str(kept), str(shared.key)), writable=(str(tmp_path), SHARED_MEMORY))
     facts = held.end()
     assert facts.exit_code == 0, facts.stderr_tail
     found = json.loads(held.stdout().splitlines()[-1])
@@ -124,9 +163,33 @@ def test_nobody_elses_terminal_and_memory_are_reached_and_its_own_work(
     if not private_mounts.possible():
         assert "no private mounts" in facts.confinement_why
         return
+    assert found["segment"] == found["semaphores"] == found["queue"] == "No such file or directory", found
+    assert ctypes.string_at(shared.address, 6) == b"theirs"
     assert (found["remove"], kept.read_text()) == ("No such file or directory", "theirs")
     assert (found["spawn"], found["lock"]) == (0, "done")
     assert b"/dev/pts/" in held.stdout()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may open them in the first place")
+def test_screens_and_lines_of_the_machine_are_not_read(keeping: Keeping, tmp_path: Path) -> None:
+    there = [path for pattern in ("vcs*", "tty[0-9]*", "ttyS*", "console") for path in Path("/dev").glob(pattern)]
+    if not there:
+        pytest.skip("this machine has no screen and no line")
+    if not private_mounts.possible():
+        pytest.skip("no mounts of its own here")
+    before = {path: path.stat().st_rdev for path in there}
+    code = (
+        "import json, os, sys\n"
+        "print(json.dumps({path: os.stat(path).st_rdev for path in sys.argv[1:]}))\n"
+        "for path in sys.argv[1:]:\n"
+        "    assert os.read(os.open(path, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK), 1) == b''\n"
+    )
+    spec = keeping.spec(code)
+    held = keeping.start(argv=(*spec.argv, *map(str, there)), writable=(str(tmp_path),))
+    facts = held.end()
+    assert facts.exit_code == 0, facts.stderr_tail
+    assert set(json.loads(held.stdout()).values()) == {Path("/dev/null").stat().st_rdev}
+    assert {path: path.stat().st_rdev for path in there} == before, "only the worker's view changes"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has powers to give up")
@@ -134,12 +197,12 @@ def test_root_keeps_what_files_and_packages_take_and_nothing_that_reaches_others
     keeping: Keeping, tmp_path: Path, terminal: tuple[int, str], kept: Path
 ) -> None:
     spec = keeping.spec(TRIES)
-    held = keeping.start(argv=(*spec.argv, terminal[1], str(kept)), writable=(str(tmp_path),))
+    held = keeping.start(argv=(*spec.argv, terminal[1], str(kept), "0"), writable=(str(tmp_path),))
     held.end()
     for powers in json.loads(held.stdout().splitlines()[-1])["powers"]:
         has = {number for number in range(64) if int(powers, 16) >> number & 1}
-        # sys_module, sys_rawio, sys_ptrace, sys_admin, sys_boot, sys_time, mknod, net_admin; dac_read_search.
-        assert not has & {16, 17, 19, 21, 22, 25, 27, 12, 2}
+        # sys_module, sys_rawio, sys_ptrace, sys_admin, sys_boot, sys_time, mknod, net_admin; dac_read_search, net_raw, setfcap.
+        assert not has & {16, 17, 19, 21, 22, 25, 27, 12, 2, 13, 31}
     theirs = tmp_path / "theirs"
     theirs.write_text("x")
     os.chown(theirs, NOBODY, NOBODY)
@@ -156,7 +219,7 @@ def test_root_keeps_what_files_and_packages_take_and_nothing_that_reaches_others
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 @pytest.mark.parametrize("private", [True, False])
 def test_an_ordinary_user_is_held_the_same_way(
-    monkeypatch: pytest.MonkeyPatch, terminal: tuple[int, str], kept: Path, private: bool
+    monkeypatch: pytest.MonkeyPatch, terminal: tuple[int, str], kept: Path, shared: Shared, private: bool
 ) -> None:
     ours, path = terminal
     # A module in a folder of root's is not to be had once the child is nobody.
@@ -170,7 +233,13 @@ def test_an_ordinary_user_is_held_the_same_way(
         prepared = confinement.prepare((SHARED_MEMORY,))
         assert prepared.restrict is not None
         prepared.restrict()
-        found = {"why": prepared.why, "there": str(kept.exists()), "powers": Path("/proc/self/status").read_text()}
+        segment = ctypes.CDLL(None).shmget(shared.key, 0, 0)
+        found = {
+            "why": prepared.why,
+            "segment": str(segment >= 0),
+            "there": str(kept.exists()),
+            "powers": Path("/proc/self/status").read_text(),
+        }
         for name, flags in (("write", os.O_WRONLY), ("write read", os.O_RDWR)):
             try:
                 os.write(os.open(path, flags | os.O_NOCTTY), b"forged")
@@ -189,7 +258,7 @@ def test_an_ordinary_user_is_held_the_same_way(
     assert refused(found), found
     with pytest.raises(BlockingIOError):
         os.read(ours, 100)
-    assert found["there"] == str(not private)
+    assert found["there"] == found["segment"] == str(not private)
     assert ("no private mounts" in found["why"]) is not private
     assert (found["own"] == "x") is private
 
