@@ -6,6 +6,8 @@ the worker runs unconfined, and that is reported with its reason, never passed o
 What Landlock cannot stop: changing the mode, owner or times of a file (no such right exists), truncation by path before
 kernel 6.2, signals to processes outside (its keeper, other runs) before kernel 6.12, commands to devices
 before 6.10, and asking another process to write (a socket of a container daemon, say). The macOS profile leaves signals free.
+A filter of system calls keeps a worker on Linux from the limits of other processes, but not from the priority, scheduling
+and processor set of those of the same user.
 """
 
 from __future__ import annotations
@@ -64,9 +66,9 @@ def weakness() -> str:
         return ""
     import landlockpy
 
-    from bullswarm_core.process import private_mounts
+    from bullswarm_core.process import private_mounts, syscall_filter
 
-    return _lacking(landlockpy.abi_version(), private=private_mounts.possible())
+    return _lacking(landlockpy.abi_version(), private=private_mounts.possible(), unfiltered=syscall_filter.problem())
 
 
 def library_folder() -> str | None:
@@ -131,7 +133,7 @@ def _quoted(path: str) -> str:
 def _landlock(paths: tuple[str, ...], left_out: tuple[str, ...], guard: Callable[[], None] | None) -> Prepared:
     import landlockpy
 
-    from bullswarm_core.process import private_mounts
+    from bullswarm_core.process import private_mounts, syscall_filter
 
     rights = landlockpy.AccessFS
     on_file = rights.WRITE_FILE | rights.TRUNCATE
@@ -146,6 +148,7 @@ def _landlock(paths: tuple[str, ...], left_out: tuple[str, ...], guard: Callable
         handled_fs=handled, handled_net=landlockpy.AccessNet.NONE, scoped=landlockpy.Scope.SIGNAL
     )
     private = private_mounts.possible()
+    refuse_limits = syscall_filter.prepare()
     for path in paths:
         if Path(path).exists() and not (private and path == private_mounts.SHARED_MEMORY):
             on = on_device if path in DEVICES else on_folder if Path(path).is_dir() else on_file
@@ -162,12 +165,14 @@ def _landlock(paths: tuple[str, ...], left_out: tuple[str, ...], guard: Callable
             guard()
         private_mounts.drop_powers()
         ruleset.restrict()
+        if refuse_limits is not None:
+            refuse_limits()
 
-    why = _lacking(ruleset.abi_version, private=private)
+    why = _lacking(ruleset.abi_version, private=private, unfiltered=syscall_filter.problem())
     return Prepared(kind="bullswarm", why=why, restrict=restrict, left_out=left_out)
 
 
-def _lacking(abi: int, *, private: bool) -> str:
+def _lacking(abi: int, *, private: bool, unfiltered: str) -> str:
     lacks = ["truncate() outside"] if abi < TRUNCATE_ABI else []
     lacks += ["signals to processes outside"] if abi < SIGNAL_ABI else []
     words = [f"this kernel (Landlock {abi}) cannot stop {' and '.join(lacks)}"] if lacks else []
@@ -176,4 +181,6 @@ def _lacking(abi: int, *, private: bool) -> str:
             "no private mounts here: a worker gets no pseudo-terminal and shares /dev/shm and System V memory, semaphores"
             " and queues with other programs"
         )
+    if unfiltered:
+        words.append(f"{unfiltered}: a worker can lower the limits of other processes")
     return "; ".join(words)
