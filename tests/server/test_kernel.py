@@ -118,7 +118,7 @@ def test_a_stop_that_nobody_was_there_to_hear_keeps_the_worker_from_starting(sit
     if picked:
         site.kernel_that_dies_at(BETWEEN_PICK_AND_LAUNCH, run_id)
     with site.database() as connection:
-        request_stop(connection, site.state_of(run_id), by="a test", now=utc_now())
+        request_stop(site.home, connection, site.state_of(run_id), by="a test", now=utc_now())
     assert kernel(site, run_id).returncode == 0
     said = site.say("runs", "show", run_id, "--json")
     assert (said.code, said.document["failureKind"]) == (1, "cancelled")

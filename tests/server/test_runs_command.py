@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +186,25 @@ def test_stop_ends_the_work_whether_or_not_a_kernel_is_there(site: Site, kernel_
     assert_kept_and_gone(site, said.document)
     again = site.say("runs", "stop", "last", "--json")
     assert (again.code, again.document) == (0, said.document)
+
+
+def test_a_worker_that_holds_the_database_is_stopped_all_the_same(site: Site) -> None:
+    """A file that it may only read is enough to keep every writer out."""
+    code = (
+        "import fcntl, os, sys, time\n"
+        "fcntl.lockf(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_SH, 8, 120)\n"
+        "print('Looking at the parser.', flush=True)\n"
+        "time.sleep(30)\n"
+    )
+    place = site.root / "holds.py"
+    place.write_text(code)
+    shared = site.home.database_file.with_name(site.home.database_file.name + "-shm")
+    begin(site, f"cat > /dev/null\nexec '{sys.executable}' -I -S '{place}' '{shared}'")
+    begun = time.monotonic()
+    said = site.say("runs", "stop", "last", "--json")
+    assert time.monotonic() - begun < 15, "it does not wait for the worker to end by itself"
+    assert (said.code, said.document["failureKind"], said.document["meta"]["cancelled"]) == (0, "cancelled", True)
+    assert_kept_and_gone(site, said.document)
 
 
 def test_wait_gives_up_at_its_limit_and_the_work_goes_on(site: Site) -> None:

@@ -110,7 +110,7 @@ def _stop(context: CommandContext, run_id: str) -> None:
     try:
         from bullswarm_core.dispatch.services import utc_now
 
-        request_stop(connection, Journal(connection).state(run_id), by="Ctrl-C", now=utc_now())
+        request_stop(context.home, connection, Journal(connection).state(run_id), by="Ctrl-C", now=utc_now())
     finally:
         connection.close()
 

@@ -42,7 +42,7 @@ def stop(options: argparse.Namespace, context: CommandContext) -> int:
         refuse_own_worker(state, context.environ)
         connection = open_database(context.home)
         try:
-            request_stop(connection, state, by="bullswarm runs stop", now=utc_now())
+            request_stop(context.home, connection, state, by="bullswarm runs stop", now=utc_now())
         finally:
             connection.close()
         # With the kernel gone, or the run at rest, nobody would carry the stop out: `follow` starts one that does.

@@ -16,6 +16,7 @@ from typing import Any
 from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.errors import BullswarmError, StorageError, UsageError
 from bullswarm_core.fast.tree import remove_tree
+from bullswarm_core.keeper.client import request_stop as tell_keeper
 from bullswarm_core.kernel.liveness import KernelState, kernel_state
 from bullswarm_core.launch.trusted_programs import place_in_reach, program_places
 from bullswarm_core.process.environment import is_session_variable
@@ -37,6 +38,8 @@ ROOT_VARIABLE = "BULLSWARM_ROOT"
 _FIRST_LOOKS_SEC = 0.05
 _LATER_LOOKS_SEC = 0.2
 _EARLY_SEC = 3.0
+# A healthy writer holds the database's lock for about a millisecond, 16 of them at once for 0.2 s.
+_LOCKED_SEC = 2.0
 # A kernel that dies again and again has a fault that another start won't cure; its log says which.
 _MOST_KERNEL_STARTS = 3
 # One run takes some 200 kB of journal and files before its worker says a word; a full disk takes no log line either.
@@ -203,10 +206,34 @@ def start_kernel(home: Home, run_id: str, *, environ: Mapping[str, str]) -> int:
     return process.pid
 
 
-def request_stop(connection: sqlite3.Connection, state: RunState, *, by: str, now: datetime) -> None:
-    """Ask the kernel to stop the work of an unfinished run; a second request changes nothing."""
-    if state.finished is None and state.stop_requested is None:
-        Journal(connection).append(state.created.run_id, [StopRequested(by=by)], at=now)
+def request_stop(home: Home, connection: sqlite3.Connection, state: RunState, *, by: str, now: datetime) -> None:
+    """Ask the kernel to stop the work of an unfinished run; a second request changes nothing.
+
+    Where somebody keeps the database locked, the keepers are told first: it may be the worker itself that holds the lock.
+    """
+    from threading import Timer
+
+    journal = Journal(connection)
+    tell = Timer(_LOCKED_SEC, _tell_keepers, (home, state, by))
+    tell.daemon = True
+    tell.start()
+    try:
+        # A run whose worker was ended in this way may have its verdict before the request is written.
+        while state.finished is None and state.stop_requested is None:
+            if journal.append_after(state.created.run_id, [StopRequested(by=by)], seq=state.seq, at=now):
+                return
+            state = journal.read_on(state)
+    finally:
+        tell.cancel()
+
+
+def _tell_keepers(home: Home, state: RunState, by: str) -> None:
+    """Have the keepers of all workers of a run end them, with nothing said to its kernel."""
+    folder = RunFolder.of(home, state.created.run_id)
+    for step in state.steps.values():
+        attempt = step.current
+        if attempt is not None and attempt.finished is None:
+            tell_keeper(folder.attempt(attempt.picked.step, attempt.picked.ordinal).stop, "stopped", by)
 
 
 def wait_for(

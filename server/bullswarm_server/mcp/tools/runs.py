@@ -172,7 +172,9 @@ def _stop(call: Call, state: RunState) -> None:
     refuse_own_worker(state, call.machine.environ)
     connection = open_database(call.home)
     try:
-        request_stop(connection, Journal(connection).state(state.created.run_id), by="runs stop", now=utc_now())
+        request_stop(
+            call.home, connection, Journal(connection).state(state.created.run_id), by="runs stop", now=utc_now()
+        )
     finally:
         connection.close()
 
