@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from bullswarm_core.fast.files import open_ordinary
 from bullswarm_core.launch.project_settings import LARGEST_BYTES as LARGEST_DIGESTED_BYTES
-from bullswarm_core.launch.project_settings import repository_root
+from bullswarm_core.launch.project_settings import places_above
 
 # No settings of a person's are longer; a file that is, is not read to its end.
 LARGEST_BYTES = 64 * 1024
@@ -29,23 +28,21 @@ def emptied(names: Sequence[str], environ: Mapping[str, str], removed: Sequence[
 
 
 def names_like(folder: str, pattern: str) -> tuple[str, ...]:
-    """Return the names that the ``.env`` files from ``folder`` up to the repository's root may set and ``pattern`` finds.
+    """Return the names that the ``.env`` files in and above ``folder`` may set and ``pattern`` finds.
 
-    Whatever stands before an equals sign or a colon may be one: each CLI's own reading of the file differs a little.
+    The CLIs take no notice of a repository's root: they look up to the home folder, or to the file system's root. Whatever
+    stands before an equals sign or a colon may be a name: each CLI's own reading of the file differs a little.
     """
     if not pattern:
         return ()
-    root = repository_root(folder)
     found: dict[str, None] = {}
-    for place in (here := Path(os.path.realpath(folder)), *here.parents):
+    for place in places_above(folder, everywhere=True):
         try:
             with open_ordinary(place / ".env") as file:
                 content = file.read(LARGEST_DIGESTED_BYTES)
         except (OSError, ValueError):
-            content = b""
+            continue
         found |= {name.decode(): None for name in _ANY_NAME.findall(content) if re.search(pattern, name.decode())}
-        if str(place) == root:
-            break
     return tuple(found)
 
 

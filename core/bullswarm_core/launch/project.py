@@ -79,9 +79,9 @@ def refuse_obedient(profile: PoolProfile, cwd: str, grant: ProjectGrant | None) 
     if not part.refused and not part.refused_text:
         return
     own = (profile.config_dir,) if profile.config_dir else ()
-    kept = found_settings(cwd, part.refused, besides=own)
+    kept = found_settings(cwd, part.refused, besides=own, everywhere=True)
     if part.refused_text:
-        kept |= found_settings(cwd, part.refused_if, besides=own, text=part.refused_text)
+        kept |= found_settings(cwd, part.refused_if, besides=own, text=part.refused_text, everywhere=True)
     refused = unlike(kept, grant.digests if grant is not None else {})
     if refused:
         raise obeys(profile.connector.name, refused, grant.root if grant is not None else repository_root(cwd))

@@ -23,6 +23,9 @@ UNREADABLE = "unreadable"
 LARGEST_BYTES = 4 * 1024 * 1024
 _LARGEST_FOLDER = 500
 _SHOWN = 4
+# A path has at most 4096 bytes.
+_LARGEST_LINK = 8192
+_HEAD = re.compile(rb"ref:\s*refs/|[0-9a-f]{40}")
 
 Digests = Mapping[str, str]
 
@@ -37,22 +40,27 @@ def repository_root(folder: str) -> str:
 
 
 def found_settings(
-    folder: str, patterns: Iterable[str], *, besides: Iterable[str] = (), text: str = ""
+    folder: str, patterns: Iterable[str], *, besides: Iterable[str] = (), text: str = "", everywhere: bool = False
 ) -> dict[str, str]:
     """Return the digest of each file in or above ``folder`` that one of ``patterns`` names, up to the repository's root.
 
-    Keys are paths relative to that root. What lies in one of the folders ``besides`` is the person's own. With ``text`` only
-    files count in which that pattern is found, and those that can't be read. Never raises.
+    Without a repository that Git itself would take for one the search goes on, and with ``everywhere`` in any case: up to
+    the home folder, or to the file system's root. Keys are paths relative to `repository_root`. What lies in one of the
+    folders ``besides`` is the person's own. With ``text`` only files count in which that pattern is found, and those that
+    can't be read. Never raises.
     """
     root = Path(repository_root(folder))
     own = tuple(os.path.realpath(each) for each in besides if each)
     found: dict[str, str] = {}
-    for place in _places(Path(os.path.realpath(folder)), root):
+    for place in places_above(folder, everywhere=everywhere):
         for pattern in patterns:
-            for path in _matches(place, pattern):
-                name = path.relative_to(root).as_posix()
-                if name not in found and not _is_in(path, own) and _holds(path, root, text):
-                    found[name] = _digest(path, root)
+            for path in files_named(place, pattern):
+                name = os.path.relpath(path, root)
+                if name in found or _is_in(path, own):
+                    continue
+                data = _content(path)
+                if not text or data is None or re.search(text, data.decode("utf-8", "replace")):
+                    found[name] = UNREADABLE if data is None else hashlib.sha256(data).hexdigest()
     return found
 
 
@@ -72,14 +80,46 @@ def shown_files(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _places(folder: Path, root: Path) -> Iterator[Path]:
-    for each in (folder, *folder.parents):
+def places_above(folder: str, *, everywhere: bool = False) -> Iterator[Path]:
+    """Give ``folder`` and the folders around it: up to the repository's root, or further as `found_settings` says.
+
+    A home folder above is the person's own, and so is what lies around it.
+    """
+    start, root, home = (
+        Path(os.path.realpath(folder)),
+        repository_root(folder),
+        Path(os.path.realpath(os.path.expanduser("~"))),  # noqa: PTH111 - never fails
+    )
+    for each in (start, *start.parents):
+        if each == home and str(each) not in (str(start), root):
+            return
         yield each
-        if each == root:
+        if each == home or (not everywhere and _is_repository(each)):
             return
 
 
-def _matches(place: Path, pattern: str) -> Iterator[Path]:
+def _is_repository(folder: Path) -> bool:
+    """Tell whether Git would take the ``.git`` in a folder for one; past any other Git and the CLIs look further up."""
+    place = folder / ".git"
+    try:
+        if place.is_file():
+            with open_ordinary(place) as file:
+                line = file.read(_LARGEST_LINK).decode("utf-8", "replace")
+            if not line.startswith("gitdir:"):
+                return False
+            place = folder / line.removeprefix("gitdir:").strip()
+        common = place
+        if (place / "commondir").is_file():
+            with open_ordinary(place / "commondir") as file:
+                common = place / file.read(_LARGEST_LINK).decode("utf-8", "replace").strip()
+        with open_ordinary(place / "HEAD") as file:
+            head = file.read(_LARGEST_LINK)
+        return _HEAD.match(head) is not None and (common / "objects").is_dir() and (common / "refs").is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def files_named(place: Path, pattern: str) -> Iterator[Path]:
     """Find what a pattern names; a folder that is a link is named itself, and none of its content."""
     if pattern.endswith("/"):
         folder = place / pattern.rstrip("/")
@@ -129,22 +169,12 @@ def _kind(path: Path) -> str | None:
     return "folder" if stat.S_ISDIR(mode) else "file"
 
 
-def _digest(path: Path, root: Path) -> str:
-    data = _content(path, root)
-    return UNREADABLE if data is None else hashlib.sha256(data).hexdigest()
-
-
-def _holds(path: Path, root: Path, text: str) -> bool:
-    data = _content(path, root) if text else None
-    return data is None or re.search(text, data.decode("utf-8", "replace")) is not None
-
-
-def _content(path: Path, root: Path) -> bytes | None:
-    real = Path(os.path.realpath(path))
-    if not real.is_relative_to(root):
-        return None
+def _content(path: Path) -> bytes | None:
+    """Read a file once; None for what nobody can have read as it will be: a link, or what lies in a folder that is one."""
     try:
-        with open_ordinary(real) as file:
+        if os.path.realpath(path) != str(path):
+            return None
+        with open_ordinary(path) as file:
             data = file.read(LARGEST_BYTES + 1)
     except (OSError, ValueError):
         return None

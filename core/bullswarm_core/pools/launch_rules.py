@@ -73,7 +73,8 @@ class StructuredOutput:
 class ProjectPart:
     """How the CLI is kept from the settings that a repository brings along; ``files`` are the patterns of those files.
 
-    A pattern is looked for in the folder of work and in each folder around it up to the repository's root; with a slash at
+    A pattern is looked for in the folder of work and in each folder around it up to the repository's root (``refused`` and
+    ``refused_if`` further, up to the home folder or the file system's root); with a slash at
     its end it is a whole folder. ``arguments`` and ``environment`` make the CLI pass the files over. ``refused`` are those
     that it has no way to pass over: it isn't started where there is one; ``refused_if`` are those that it passes over but for
     what the pattern ``refused_text`` finds in them. ``instructions`` are groups of the instruction

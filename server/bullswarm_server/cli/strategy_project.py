@@ -54,7 +54,7 @@ def allow(options: Options, context: CommandContext) -> int:
     unreadable = [name for name, digest in found.items() if digest == UNREADABLE]
     if unreadable:
         raise UsageError(
-            f"{unreadable[0]} of {root} can't be read whole: it is too large, no ordinary file, or leads out of the repository",
+            f"{unreadable[0]} of {root} can't be read whole: it is too large, or no ordinary file, or a link leads to it",
             hint="put an ordinary file in its place",
         )
     if not options.yes:
@@ -73,7 +73,8 @@ def _found(folder: str, context: CommandContext) -> dict[str, str]:
     for profile in registry(context).profiles:
         part = profile.connector.launch.project
         own = (profile.config_dir,) if profile.config_dir else ()
-        found |= found_settings(folder, (*part.files, *part.refused, *part.refused_if), besides=own)
+        found |= found_settings(folder, part.files, besides=own)
+        found |= found_settings(folder, (*part.refused, *part.refused_if), besides=own, everywhere=True)
     return dict(sorted(found.items()))
 
 

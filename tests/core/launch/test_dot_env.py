@@ -83,15 +83,25 @@ def test_only_missing_and_removed_ones_are_emptied() -> None:
     assert emptied(NAMES, {"MINE_API_KEY": "x"}, ["MINE_API_KEY"]) == dict.fromkeys(NAMES, "")
 
 
-def test_a_pattern_finds_names_in_the_files_up_to_the_repositorys_root(tmp_path: Path) -> None:
+def test_a_pattern_finds_names_in_the_files_above_the_folder_whatever_repository_it_is(tmp_path: Path) -> None:
     (tmp_path / "repo" / ".git").mkdir(parents=True)
     (tmp_path / "repo" / "pkg").mkdir()
     (tmp_path / ".env").write_text("MINE_ABOVE=1\n")
     (tmp_path / "repo" / ".env").write_text("\ufeff\x0bexport MINE_PROXY = x\nDATABASE_URL=y\n", encoding="utf-8")
     (tmp_path / "repo" / "pkg" / ".env").write_text("A=1\rMINE_MODEL: z\n")
-    assert names_like(str(tmp_path / "repo" / "pkg"), "^MINE") == ("MINE_MODEL", "MINE_PROXY")
+    assert names_like(str(tmp_path / "repo" / "pkg"), "^MINE") == ("MINE_MODEL", "MINE_PROXY", "MINE_ABOVE")
     assert names_like(str(tmp_path / "repo" / "pkg"), "") == ()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / ".env").unlink()
     (tmp_path / ".env").symlink_to(tmp_path / "pipe")
     assert names_like(str(tmp_path), "^MINE") == ()
+
+
+def test_a_pattern_finds_names_above_a_folder_without_a_repository_and_not_in_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x" / "pkg").mkdir(parents=True)
+    (tmp_path / "x" / ".env").write_text("MINE_PROXY=x\n")
+    (tmp_path / ".env").write_text("MINE_OWN=x\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert names_like(str(tmp_path / "x" / "pkg"), "^MINE") == ("MINE_PROXY",)

@@ -30,9 +30,16 @@ PART: dict[str, Any] = {
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     root = tmp_path / "around" / "repo"
-    (root / ".git").mkdir(parents=True)
+    make_repository(root)
     (root / "pkg").mkdir()
     return root
+
+
+def make_repository(root: Path) -> None:
+    """Lay down as much of a repository as Git asks for before it takes a folder for one."""
+    for name in ("objects", "refs"):
+        (root / ".git" / name).mkdir(parents=True)
+    write(root / ".git" / "HEAD", "ref: refs/heads/main\n")
 
 
 def write(path: Path, text: str) -> Path:
@@ -69,18 +76,76 @@ def test_settings_are_looked_for_up_to_the_repositorys_root_and_not_beyond(repos
     assert sorted(found_settings(str(repository), FILES)) == [".agent/plugins/deep/a.js", "agent.json"]
 
 
+FAKES = ["empty folder", "empty file", "HEAD alone", "link to nowhere"]
+
+
+def fake_repository(folder: Path, kind: str) -> None:
+    if kind == "empty file":
+        write(folder / ".git", "")
+    elif kind == "link to nowhere":
+        write(folder / ".git", "gitdir: /no/such/folder\n")
+    else:
+        (folder / ".git").mkdir()
+        if kind == "HEAD alone":
+            write(folder / ".git" / "HEAD", "ref: refs/heads/main\n")
+
+
+@pytest.mark.parametrize("kind", FAKES)
+def test_what_git_would_not_take_for_a_repository_ends_no_search(repository: Path, kind: str) -> None:
+    fake_repository(repository / "pkg", kind)
+    write(repository / ".agent" / "plugins" / "a.js", "")
+    assert list(found_settings(str(repository / "pkg"), FILES)) == ["../.agent/plugins/a.js"]
+    made = started(repository / "pkg")
+    assert any("../.agent/plugins/a.js of the project decides nothing here" in note for note in made.notes)
+
+
+@pytest.mark.parametrize("kind", ["a repository", *FAKES])
+def test_a_file_that_a_cli_would_obey_is_looked_for_above_every_repository(repository: Path, kind: str) -> None:
+    if kind == "a repository":
+        make_repository(repository / "pkg")
+    else:
+        fake_repository(repository / "pkg", kind)
+    write(repository / ".agent" / "evil.json", "{}")
+    with pytest.raises(WorkerStartError, match=r"would obey the project's \.\./\.agent/evil\.json"):
+        started(repository / "pkg")
+
+
+def test_what_lies_in_the_home_folder_or_around_it_is_the_persons_own(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(repository.parent))
+    write(repository.parent / ".agent" / "evil.json", "{}")
+    write(repository.parent.parent / ".agent" / "evil.json", "{}")
+    assert started(repository).argv
+
+
+def test_a_linked_work_tree_is_a_repository(repository: Path, tmp_path: Path) -> None:
+    write(repository / ".git" / "worktrees" / "a" / "HEAD", f"{'0' * 40}\n")
+    write(repository / ".git" / "worktrees" / "a" / "commondir", "../..\n")
+    write(tmp_path / "trees" / "a" / ".git", f"gitdir: {repository}/.git/worktrees/a\n")
+    write(tmp_path / "trees" / "agent.json", "{}")
+    assert found_settings(str(tmp_path / "trees" / "a"), FILES) == {}
+
+
 def test_the_persons_own_folder_is_no_projects(repository: Path) -> None:
     write(repository / ".agent" / "settings.json", "{}")
     assert found_settings(str(repository), FILES, besides=[str(repository / ".agent")]) == {}
 
 
-@pytest.mark.parametrize("kind", ["pipe", "link out", "large", "folder that is a link", "folder of thousands"])
+@pytest.mark.parametrize(
+    "kind", ["pipe", "link out", "link within", "link around", "large", "folder that is a link", "folder of thousands"]
+)
 def test_what_nobody_can_have_read_is_found_and_never_allowed(repository: Path, kind: str) -> None:
     file = repository / "agent.json"
     if kind == "pipe":
         os.mkfifo(file)
     elif kind == "link out":
         file.symlink_to(write(repository.parent / "elsewhere.json", "{}"))
+    elif kind == "link within":
+        file.symlink_to(write(repository / "docs" / "a.json", "{}"))
+    elif kind == "link around":
+        write(repository / "docs" / "settings.json", "{}")
+        (repository / ".agent").symlink_to("docs")
     elif kind == "large":
         file.write_bytes(b" " * (4 * 1024 * 1024 + 1))
     elif kind == "folder that is a link":
