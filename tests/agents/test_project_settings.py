@@ -307,3 +307,52 @@ def test_the_settings_that_the_person_allowed_count_with_each_cli(make_machine: 
         # Codex takes the model of a project that is trusted, and never the address.
         asked = {request.body["model"] for request in machine.model.prompts()}
         assert server.requests or hostile_project.MODEL in asked, json.dumps(outcome.verdict)
+
+
+SECRET = "the persons secret words"
+FORMS = ("@{}", "x:@{}", "(see @{} )", "@@{}", "@ {}", "\t@{}", ".@{}", "\\@{}", "1@{}", "é@{}", "\u00a0@{}")
+
+
+def test_no_at_sign_of_a_task_or_of_instructions_attaches_a_file_to_groks_task(make_machine: MachineMaker) -> None:
+    machine = make_machine(GROK, [say(ANSWER)])
+    file = machine.root / "secret.txt"
+    file.write_text(SECRET, encoding="utf-8")
+    text = "\n".join(form.format(file) for form in (*FORMS, "@../secret.txt"))
+    (machine.project / "AGENTS.md").write_text(f"{hostile_project.INSTRUCTION}\n{text}\n", encoding="utf-8")
+    outcome = machine.run(f"{text}\nTell it to a@b.example.")
+    told = json.dumps([request.body for request in machine.model.prompts()])
+    assert hostile_project.INSTRUCTION in told and "a@b.example" in told, json.dumps(outcome.verdict)
+    assert SECRET not in told
+
+
+LINKED = [
+    (CODEX, "AGENTS.md"), (COPILOT, "AGENTS.md"), (COMMAND_CODE, "AGENTS.md"), (QWEN, "QWEN.md"),
+    (COPILOT, ".github/instructions"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("setup", "name"), LINKED, ids=lambda each: getattr(each, "name", each))
+def test_a_cli_is_not_started_at_instructions_that_lead_out(
+    make_machine: MachineMaker, setup: Setup, name: str
+) -> None:
+    machine = make_machine(setup, [say(ANSWER)])
+    if setup.name in ("qwen", "copilot"):
+        turned_on(machine)
+    outside = machine.root / "outside"
+    outside.mkdir()
+    (outside / "a.instructions.md").write_text(f'---\napplyTo: "**"\n---\n{SECRET}\n', encoding="utf-8")
+    link = machine.project / name
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(outside if name.startswith(".") else outside / "a.instructions.md")
+    outcome = machine.run()
+    assert f"would read what the project's {name} leads to" in outcome.verdict["why"], json.dumps(outcome.verdict)
+    assert machine.model.requests == []
+
+
+def test_command_code_is_not_started_at_an_import_from_elsewhere(make_machine: MachineMaker) -> None:
+    machine = make_machine(COMMAND_CODE, [say(ANSWER)])
+    (machine.root / "secret.txt").write_text(SECRET, encoding="utf-8")
+    (machine.project / "AGENTS.md").write_text("see @../secret.txt\n", encoding="utf-8")
+    outcome = machine.run()
+    assert "would read what the project's AGENTS.md leads to" in outcome.verdict["why"], json.dumps(outcome.verdict)
+    assert machine.model.requests == []

@@ -26,6 +26,7 @@ from bullswarm_core.pools.connector import PoolProfile
 from bullswarm_core.pools.model import Lane, Rung, writes
 from bullswarm_core.pools.settings import PoolChoice, Settings
 from bullswarm_core.process.confinement import can_confine
+from bullswarm_core.prompts.attachments import without_attachments
 from bullswarm_core.prompts.handoff import Prior, prior_attempt, read_prior
 from bullswarm_core.prompts.rules import answer_rules, task_text
 from bullswarm_core.prompts.step import StepFacts, StepText, step_text
@@ -105,11 +106,15 @@ def prepare(
     )
     grant = project_grant(settings.project_settings, state.created.cwd)
     plan = _plan(services, profile, choice, task, rung, files, grant)
+    told = text
     if plan.instructions is not None and plan.instructions_in_task:
         told = f"{plan.instructions}\n\nYour task:\n\n{text}"
-        write_bytes_atomic(files.task, told.encode("utf-8", "surrogateescape"))
     elif plan.instructions is not None:
         write_bytes_atomic(files.instructions, plan.instructions.encode("utf-8", "surrogateescape"))
+    if profile.connector.launch.attaches_files:
+        told = without_attachments(told)
+    if told != text:
+        write_bytes_atomic(files.task, told.encode("utf-8", "surrogateescape"))
     named = () if state.is_single else named_files(state.program.step(picked.step), task.cwd)
     remember(files.before, task.cwd, home=services.home, environ=plan.environment, declared=named)
     state_before = listing(plan.state, home=plan.environment.get("HOME", ""))

@@ -7,7 +7,7 @@ from shlex import quote
 
 from bullswarm_core._dataclasses import dataclass, field
 from bullswarm_core.errors import WorkerStartError
-from bullswarm_core.launch.project_instructions import read_instructions
+from bullswarm_core.launch.project_instructions import leading_out, read_instructions
 from bullswarm_core.launch.project_settings import found_settings, is_allowed, repository_root, shown_files, unlike
 from bullswarm_core.pools.connector import PoolProfile
 
@@ -76,9 +76,17 @@ def look_at_project(profile: PoolProfile, cwd: str, grant: ProjectGrant | None) 
 def refuse_obedient(profile: PoolProfile, cwd: str, grant: ProjectGrant | None) -> None:
     """Refuse a CLI that would obey files of the project in ``cwd`` which the person didn't allow. Raises WorkerStartError."""
     part = profile.connector.launch.project
+    own = (profile.config_dir,) if profile.config_dir else ()
+    person_root = grant.root if grant is not None else ""
+    out = leading_out(cwd, part.read_by_itself, besides=own, imports=part.imports_anything, person_root=person_root)
+    if out is not None:
+        raise WorkerStartError(
+            f"{profile.connector.name} would read what the project's {out} leads to, out of the repository:"
+            " put an ordinary file in its place",
+            hint="or choose another pool",
+        )
     if not part.refused and not part.refused_text:
         return
-    own = (profile.config_dir,) if profile.config_dir else ()
     kept = found_settings(cwd, part.refused, besides=own, everywhere=True)
     if part.refused_text:
         kept |= found_settings(cwd, part.refused_if, besides=own, text=part.refused_text, everywhere=True)

@@ -13,13 +13,15 @@ from pathlib import Path
 
 from bullswarm_core._dataclasses import dataclass
 from bullswarm_core.fast.files import open_ordinary
-from bullswarm_core.launch.project_settings import files_in, repository_root
+from bullswarm_core.launch.project_settings import files_in, files_named, places_above, repository_root
 
 # About 60,000 tokens: the CLIs themselves warn of instructions that are a sixth of this.
 LARGEST_BYTES = 256 * 1024
 # As far as the CLI follows imports of imports.
 _IMPORT_DEPTH = 5
 _IMPORT = re.compile(r"(?:^|(?<=\s))@((?:[^\s\\`]|\\ )+)", re.MULTILINE)
+# What a CLI that imports from anywhere takes for an import, in code or not.
+_ANY_IMPORT = re.compile(r"(?:^|(?<=\s))@(\S+)", re.MULTILINE)
 _CODE = re.compile(r"^(```|~~~).*?^\1[^\n]*$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 
 
@@ -53,6 +55,60 @@ def read_instructions(
         if reading.seen:
             break
     return Instructions("\n\n".join(reading.parts), tuple(reading.left_out))
+
+
+def leading_out(
+    folder: str, patterns: Sequence[str], *, besides: Iterable[str] = (), imports: bool = False, person_root: str = ""
+) -> str | None:
+    """Return the first instruction file for work in ``folder`` that leads out of the repository, None without any.
+
+    It is a link, lies in a folder that is one, or, with ``imports``, imports a file from elsewhere. ``person_root`` is the
+    repository of which this one is a copy. A folder with more files than anybody would read counts as well. Never raises.
+    """
+    root = Path(repository_root(folder))
+    own = tuple(os.path.realpath(each) for each in besides if each)
+    for place in places_above(folder) if patterns else ():
+        within = [str(root) if place.is_relative_to(root) else str(place), *([person_root] if person_root else [])]
+        for path in (path for pattern in patterns for path in files_named(place, pattern)):
+            real = Path(os.path.realpath(path))
+            if any(real.is_relative_to(each) for each in own):
+                continue
+            if (
+                not _is_within(real, within)
+                or (path.is_dir() and not path.is_symlink())
+                or (imports and _imports_from_elsewhere(path, within, depth=_IMPORT_DEPTH))
+            ):
+                return os.path.relpath(path, root)
+    return None
+
+
+def _is_within(real: Path, folders: Iterable[str]) -> bool:
+    return any(real.is_relative_to(each) for each in folders)
+
+
+def _imports_from_elsewhere(path: Path, within: Sequence[str], *, depth: int) -> bool:
+    try:
+        with open_ordinary(path) as file:
+            text = file.read(LARGEST_BYTES).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return False
+    for match in _ANY_IMPORT.finditer(text):
+        name = os.path.expanduser(match[1]) if match[1].startswith("~/") else match[1]  # noqa: PTH111 - never fails
+        imported = path.parent / name
+        if "\0" in name or not _is_there(imported):
+            continue
+        if not _is_within(Path(os.path.realpath(imported)), within):
+            return True
+        if depth > 1 and _imports_from_elsewhere(imported, within, depth=depth - 1):
+            return True
+    return False
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return os.path.lexists(path)
+    except (OSError, ValueError):
+        return False
 
 
 class _Reading:

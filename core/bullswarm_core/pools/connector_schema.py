@@ -109,6 +109,7 @@ class ReasoningPart(_Part):
 class PromptPart(_Part):
     way: Literal["stdin", "file"]
     arguments: Words = ()
+    attaches_files: bool = False
 
 
 class UnconfinedPart(_Part):
@@ -154,6 +155,8 @@ class ProjectPart(_Part):
     instructions: tuple[tuple[ProjectPath, ...], ...] = ()
     above_repository: bool = False
     instruction_arguments: tuple[InstructionsTemplate, ...] = ()
+    read_by_itself: tuple[ProjectPath, ...] = ()
+    imports_anything: bool = False
 
 
 class LaunchPart(_Part):

@@ -80,7 +80,8 @@ class ProjectPart:
     what the pattern ``refused_text`` finds in them. ``instructions`` are groups of the instruction
     files that the CLI then doesn't read by itself either: the first group that has any counts, ``folder/`` is each ``.md`` in
     it, ``above_repository`` adds those around the repository. ``instruction_arguments`` hand them over, where the provider
-    doesn't.
+    doesn't. ``read_by_itself`` are instruction files that the CLI reads whatever is said to it, so that it isn't started where
+    one is a link out of the repository; ``imports_anything``: nor where one imports a file from elsewhere.
     """
 
     files: tuple[str, ...] = ()
@@ -92,6 +93,8 @@ class ProjectPart:
     instructions: tuple[tuple[str, ...], ...] = ()
     above_repository: bool = False
     instruction_arguments: tuple[str, ...] = ()
+    read_by_itself: tuple[str, ...] = ()
+    imports_anything: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,8 @@ class Launch:
     ``first_start`` is a file that the CLI's first start makes; until it is there, starts of it don't overlap. ``dot_env``
     are the variables that the CLI would take out of a ``.env`` in the folder of work, and that a project must not decide;
     ``dot_env_pattern`` finds more of them in that file, for CLIs that take any. ``structured_output`` None: the CLI takes no
-    schema. ``project`` keeps a repository's settings out.
+    schema. ``project`` keeps a repository's settings out. ``attaches_files``: the CLI attaches the file that an at sign in its
+    task names.
     """
 
     arguments: tuple[str, ...] = ()
@@ -118,6 +122,7 @@ class Launch:
     reasoning: Reasoning = Reasoning()
     prompt: PromptWay = "stdin"
     prompt_arguments: tuple[str, ...] = ()
+    attaches_files: bool = False
     modes: Mapping[Lane, Mapping[Sandbox, Mode]] = field(default_factory=dict)
     state_folders: tuple[str, ...] = ()
     terminal: tuple[Mapping[str, Any], ...] = ()
@@ -156,6 +161,7 @@ def launch_from_json(data: Mapping[str, Any]) -> Launch:
             tuple(reasoning.get("skipModels", ())),
         ),
         prompt=prompt.get("way", "stdin"),
+        attaches_files=prompt.get("attachesFiles", False),
         prompt_arguments=tuple(prompt.get("arguments", ())),
         modes={
             lane: {name: _mode(mode) for name, mode in choices.items()}
@@ -186,6 +192,8 @@ def _project(data: Mapping[str, Any]) -> ProjectPart:
         instructions=tuple(tuple(group) for group in data.get("instructions", ())),
         above_repository=data.get("aboveRepository", False),
         instruction_arguments=tuple(data.get("instructionArguments", ())),
+        read_by_itself=tuple(data.get("readByItself", ())),
+        imports_anything=data.get("importsAnything", False),
     )
 
 

@@ -280,3 +280,51 @@ def test_instructions_are_bounded_together(repository: Path) -> None:
     write(repository / "RULES.local.md", "x" * LARGEST_BYTES)
     told = read_instructions(str(repository), NAMES)
     assert "first" in told.text and "larger than" in told.left_out[0]
+
+
+# --- instructions that the CLI reads by itself
+
+BY_ITSELF: dict[str, Any] = {"readByItself": ["RULES.md", ".agent/rules/"], "importsAnything": True}
+
+
+def starts(folder: Path, part: dict[str, Any] = BY_ITSELF) -> bool:
+    try:
+        plan(profile({"project": part}), cwd=str(folder))
+    except WorkerStartError as refusal:
+        assert "leads to, out of the repository" in str(refusal)
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", ["RULES.md", ".agent/rules/a.md", ".agent/rules", ".agent"])
+def test_a_cli_that_reads_instructions_by_itself_is_not_started_at_a_link_out(repository: Path, name: str) -> None:
+    outside = repository.parent / "outside"
+    write(outside / "rules" / "a.md", "secret words")
+    (repository / name).parent.mkdir(parents=True, exist_ok=True)
+    (repository / name).symlink_to({"RULES.md": outside / "rules/a.md", ".agent/rules/a.md": outside / "rules/a.md",
+                                    ".agent/rules": outside / "rules", ".agent": outside}[name])  # fmt: skip
+    assert not starts(repository) and not starts(repository / "pkg")
+
+
+def test_it_is_started_at_a_link_within_the_repository(repository: Path) -> None:
+    (repository / "RULES.md").symlink_to(write(repository / "docs" / "rules.md", "rules"))
+    assert starts(repository) and starts(repository / "pkg")
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../secret.md", "~/secret.md", "deep.md", "link.md"])
+def test_it_is_not_started_at_an_import_from_elsewhere_if_it_imports_anything(
+    repository: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(repository.parent))
+    write(repository.parent / "secret.md", "secret words")
+    write(repository / "deep.md", "see @../secret.md")
+    (repository / "link.md").symlink_to(repository.parent / "secret.md")
+    write(repository / "RULES.md", f"see @{name}")
+    assert not starts(repository)
+    assert starts(repository, {**BY_ITSELF, "importsAnything": False})
+
+
+def test_it_is_started_at_an_import_within_the_repository_and_at_what_is_no_file(repository: Path) -> None:
+    write(repository / "docs" / "a.md", "see @../RULES.md")
+    write(repository / "RULES.md", "see @docs/a.md and @app.route, ask @/no/such and a@b.example\n")
+    assert starts(repository)
