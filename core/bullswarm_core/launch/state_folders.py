@@ -40,7 +40,8 @@ class StateFolders:
     """What is compared: ``folders`` are absolute paths of folders or single files.
 
     ``volatile`` are absolute patterns of what the CLI keeps writing: ``*`` is any run of characters within a name, ``**`` any
-    number of folders. A pattern that fits a folder covers all in it. ``first_start`` is a file that the first
+    number of folders. A pattern with a slash at its end covers a folder with all in it; any other covers files and links
+    only. ``first_start`` is a file that the first
     start of the CLI makes; None where a state folder with nothing in it says the same. ``written_once`` are patterns of files
     and folders that come and go with each session: a new one and one that is gone are no findings, but the other
     sessions run what lies in theirs, so nothing in one that was there before may change.
@@ -142,11 +143,11 @@ def _entries(folders: Iterable[str], is_volatile: _Matcher, room: _Room) -> Iter
 
 
 def _skipping(root: str, is_volatile: _Matcher) -> Callable[[Entry], bool]:
-    return lambda entry: is_volatile(f"{root}/{entry.path}")
+    return lambda entry: is_volatile(f"{root}/{entry.path}" + ("/" if entry.kind == "folder" else ""))
 
 
 def _facts(path: str, entry: Entry | None, room: _Room) -> list[Any] | None:
-    """Return what a file is: its kind and mode, size, inode, times, and a digest of what stands in it."""
+    """Return what a file is: its kind and mode, size, number of names, inode, times, and a digest of what stands in it."""
     try:
         facts = os.lstat(path) if entry is None else entry.stat()
     except OSError:
@@ -159,7 +160,7 @@ def _facts(path: str, entry: Entry | None, room: _Room) -> list[Any] | None:
         return ["link", _target(path, entry), *times, _digest(path, facts.st_size, room)]
     size = facts.st_size
     digest = _digest(path, size, room) if stat.S_ISREG(facts.st_mode) else ""
-    return [oct(facts.st_mode), size, *times, digest]
+    return [oct(facts.st_mode), size, facts.st_nlink, *times, digest]
 
 
 def _target(path: str, entry: Entry | None) -> str:
@@ -183,7 +184,11 @@ def _digest(path: str, size: int, room: _Room) -> str:
 
 
 def _same_content(old: list[Any], new: list[Any]) -> bool:
-    return len(old) > 2 and old[:2] == new[:2] and old[-1] != "" and old[-1] == new[-1]
+    if len(old) <= 2 or old[:2] != new[:2] or old[-1] == "" or old[-1] != new[-1]:
+        return False
+    # Through a second name of the same file, somebody may write it later from a place where nobody looks.
+    names, inode = slice(2, 3), slice(3, 4)
+    return old[0] == "link" or (old[names] == new[names] and (old[2] == 1 or old[inode] == new[inode]))
 
 
 def _called(state: StateFolders, entries: Collection[str], home: str) -> Iterator[str]:
@@ -234,11 +239,11 @@ def _unit(patterns: Iterable[str]) -> Callable[[str], str | None]:
 
 
 def _matcher(patterns: Iterable[str]) -> _Matcher:
-    """Return what says whether a path, or a folder around it, fits one of the patterns."""
-    words = [_regex(pattern.rstrip("/")) for pattern in patterns]
+    """Return what says whether a path fits one of the patterns, or lies in a folder that does; folders end in a slash."""
+    words = [_regex(pattern) + (".*" if pattern.endswith("/") else "") for pattern in patterns]
     if not words:
         return lambda _path: False
-    fits = re.compile(f"(?:{'|'.join(words)})(?:/.*)?", re.S)
+    fits = re.compile("|".join(words), re.S)
     return lambda path: fits.fullmatch(path) is not None
 
 

@@ -77,13 +77,20 @@ def _fingerprint(text: str) -> str:
 def _of_file(path: Path, *, room: int) -> tuple[str, int]:
     """Return what a file is, and how many bytes of it were read; the same content behind a new link is a change."""
     facts = path.stat()
-    link = _link(path)
+    link = _link(path) + _names(facts, with_inode=True)
     if not stat.S_ISREG(facts.st_mode) or facts.st_size > min(room, _READ_BYTES):
         # The time of the last change of the inode, too: that of the content can be set to anything.
         return f"{link}{facts.st_size} bytes at {facts.st_mtime_ns} {facts.st_ctime_ns}", 0
     with open_ordinary(path) as file:
         data = file.read(_READ_BYTES)
     return link + _digest(data), len(data)
+
+
+def _names(facts: os.stat_result, *, with_inode: bool = False) -> str:
+    """Return "" for a file with one name. Through a second one it may be written from a place where nobody looks."""
+    if facts.st_nlink == 1 or not stat.S_ISREG(facts.st_mode):
+        return ""
+    return f"{facts.st_nlink} names" + (f" of {facts.st_ino}: " if with_inode else ": ")
 
 
 def _link(path: Path) -> str:
@@ -115,16 +122,20 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _digest_of_part(file: Path, keys: list[str]) -> str:
+    names = ""
     try:
         with open_ordinary(file) as opened:
             data = opened.read(_LARGEST_JSON)
+            # Not the inode: the CLI itself puts a new file in the place of the old one.
+            names = _names(os.fstat(opened.fileno()))
     except FileNotFoundError:
         data = b"{}"  # the CLI's first start makes the file, and a file without that part is no change of it
     try:
         document = _document(file, data)
     except (ValueError, RecursionError):
-        return "no JSON" if file.suffix == ".json" else "no TOML"
-    return _digest(json.dumps(_part(document, keys), sort_keys=True, default=str).encode())
+        # Some CLIs read more than strict JSON, such as comments, so the part may be there all the same.
+        return names + _digest(data)
+    return names + _digest(json.dumps(_part(document, keys), sort_keys=True, default=str).encode())
 
 
 def _document(file: Path, data: bytes) -> Any:

@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 def state(folder: Path) -> StateFolders:
     return StateFolders(
         (f"{folder}/",),
-        tuple(f"{folder}/{name}" for name in ("sessions", ".credentials.json", "*.sqlite*", "tmp/**/x")),
+        tuple(f"{folder}/{name}" for name in ("sessions/", ".credentials.json", "*.sqlite*", "tmp/**/x")),
     )
 
 
@@ -63,6 +63,36 @@ def test_each_file_that_is_written_is_named(folder: Path, name: str) -> None:
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text("echo evil")
     assert findings(then) == Findings(changed=(str(folder / name),))
+
+
+@pytest.mark.parametrize(
+    "name", ["skills/tidy.lock/SKILL.md", "a.sqlite/run.sh", ".credentials.json.d/x", "tidy.lock/x"]
+)
+def test_a_pattern_without_a_slash_covers_no_folder(folder: Path, name: str) -> None:
+    patterns = tuple(f"{folder}/{word}" for word in ("*.lock", "**/*.lock", "*.sqlite*", ".credentials.json*"))
+    then = listing(StateFolders((f"{folder}/",), patterns), home="/")
+    (folder / name).parent.mkdir(parents=True)
+    (folder / "real.lock").write_text("")
+    (folder / name).write_text("echo evil")
+    assert findings(then) == Findings(changed=(str(folder / name),))
+
+
+def test_a_second_name_of_a_file_is_a_finding_and_so_is_what_is_written_through_it(
+    folder: Path, tmp_path: Path
+) -> None:
+    settings, second = folder / "settings.json", tmp_path / "second"
+    then = before(folder)
+    os.link(settings, second)
+    assert findings(then).changed == (str(settings),)
+    then = before(folder)
+    assert findings(then) == Findings()
+    second.write_text("[]")
+    assert findings(then).changed == (str(settings),)
+    then = before(folder)
+    (tmp_path / "third").write_text("[]")
+    os.link(tmp_path / "third", tmp_path / "fourth")
+    (tmp_path / "third").replace(settings)
+    assert findings(then).changed == (str(settings),), "another inode with the same content and as many names"
 
 
 def test_a_removed_file_is_named(folder: Path) -> None:

@@ -175,3 +175,41 @@ def test_a_part_of_a_toml_file_is_guarded_alone(tmp_path: Path) -> None:
     assert changed(before) == (f"{file}#mcp_servers",)
     file.write_text("[broken")
     assert changed(before) == (f"{file}#mcp_servers",)
+
+
+@pytest.mark.parametrize("name", ["settings.json", "settings.toml"])
+@pytest.mark.parametrize("content", ["// mine\n{", "[broken", '{"hooks": 1,}'])
+def test_a_change_of_what_cannot_be_parsed_is_a_change_of_its_parts(tmp_path: Path, name: str, content: str) -> None:
+    file = tmp_path / name
+    file.write_text(content)
+    before = fingerprints([f"{file}#hooks"])
+    assert changed(before) == ()
+    file.write_text(content + " // evil")
+    assert changed(before) == (f"{file}#hooks",)
+
+
+@pytest.mark.parametrize("guarded", ["{}/settings.json", "{}", "{}/*.json", "{}/settings.json#hooks"])
+def test_a_second_name_of_a_guarded_file_is_a_change(tmp_path: Path, guarded: str) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "settings.json").write_text("{}")
+    paths = [guarded.format(folder)]
+    before = fingerprints(paths)
+    os.link(folder / "settings.json", tmp_path / "second")
+    assert changed(before) == tuple(paths)
+    assert changed(fingerprints(paths)) == ()
+
+
+@pytest.mark.parametrize("key", ["hasTrustDialogAccepted", "enabledMcpjsonServers", "customApiKeyResponses.approved"])
+def test_a_part_that_is_false_or_empty_is_as_good_as_none(tmp_path: Path, key: str) -> None:
+    file = tmp_path / "state.json"
+    paths = [f"{file}#projects.*.{key}", f"{file}#{key}"]
+    file.write_text("{}")
+    before = fingerprints(paths)
+    for value, expected in ((False, ()), ([], ()), (None, ()), (True, tuple(paths)), (["evil"], tuple(paths))):
+        part: object = value
+        for word in reversed(key.split(".")):
+            part = {word: part}
+        assert isinstance(part, dict)
+        file.write_text(json.dumps({"projects": {"/p": part}, **part}))
+        assert changed(before) == expected, value
