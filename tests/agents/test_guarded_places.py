@@ -102,7 +102,9 @@ def test_trust_that_a_worker_gives_in_the_state_file_of_claude_is_found_out(
     make_machine: MachineMaker, keys: tuple[str, ...]
 ) -> None:
     machine = used_machine(make_machine, CLAUDE)
-    (file,) = (path for path in (machine.home / ".claude.json", machine.home / ".claude/.claude.json") if path.exists())
+    file = machine.home / ".claude.json"
+    if not file.exists():
+        file.write_text("{}", encoding="utf-8")
     edit = machine.root / "edit.py"
     edit.write_text(
         f"import json\nkeys = {keys!r}\nfile = {str(file)!r}\ndata = place = json.load(open(file))\n"

@@ -130,6 +130,7 @@ def conclude(ended: Ended) -> Conclusion:
         meddled=_changed_settings(ended, settings),
         rewritten=settings.rewritten,
         first_files=settings.first_files,
+        not_compared=settings.not_compared,
         answer=answer.check if answer else None,
         answer_given_up=_gave_up(ended, stream),
         now=now,

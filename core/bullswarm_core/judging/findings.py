@@ -257,6 +257,10 @@ def _notes_on_settings(facts: JudgeInput) -> list[Note]:
         )
     if facts.first_files:
         notes.append(Note("first-start-files", f"made by the CLI's first start: {_first_of(facts.first_files)}"))
+    if facts.not_compared:
+        notes.append(
+            Note("settings-not-all-compared", f"not compared before and after: {_first_of(facts.not_compared)}")
+        )
     return notes
 
 

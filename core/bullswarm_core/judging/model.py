@@ -27,6 +27,7 @@ NoteKind = Literal[
     "leftovers-killed", "capture-cut", "answer-before-tools", "doubtful-answer", "attribution-shared", "tree-not-all-seen",
     "limit-noticed", "idle-cpu", "folder-gone", "only-ignored-files", "worktree-kept", "survivors",
     "weaker-confinement", "settings-rewritten", "first-start-files",
+    "settings-not-all-compared",
 ]  # fmt: skip
 
 
@@ -57,7 +58,8 @@ class JudgeInput:
     stop meant. ``confined``: something held the worker, so that a "permission denied" of the system is a denial.
     ``pool`` is named in the way out, where there is one. ``meddled`` are settings of the person's that are not what they
     were before the worker started; ``rewritten`` were written again with the same content, and ``first_files`` appeared in a
-    state folder of the CLI that was empty before. ``answer`` is what came of a typed answer, None where none was asked for;
+    state folder of the CLI that was empty before; ``not_compared`` held too much before to be compared.
+    ``answer`` is what came of a typed answer, None where none was asked for;
     ``answer_given_up``: the CLI itself ended because the worker gave none that fits. ``wanted`` is the deliverable of a
     workflow's step; None judges by the lane alone. ``by_key``: the worker signed in with an API key, not with an account.
     """
@@ -78,6 +80,7 @@ class JudgeInput:
     meddled: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     first_files: tuple[str, ...] = ()
+    not_compared: tuple[str, ...] = ()
     answer: AnswerCheck | None = None
     answer_given_up: bool = False
     wanted: Wanted | None = None

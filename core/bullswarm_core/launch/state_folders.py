@@ -57,12 +57,14 @@ class StateFolders:
 class Findings:
     """What is no longer as it was: paths that were changed, added or removed, and paths that were written again unchanged.
 
-    ``first_files`` were changed or added by the first start of the CLI, which makes settings of its own.
+    ``first_files`` were changed or added by the first start of the CLI, which makes settings of its own. ``not_compared``
+    are folders that already held more than is compared before the worker started.
     """
 
     changed: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     first_files: tuple[str, ...] = ()
+    not_compared: tuple[str, ...] = ()
 
 
 def listing(state: StateFolders, *, home: str) -> dict[str, Any]:
@@ -110,7 +112,8 @@ def findings(before: Mapping[str, Any]) -> Findings:
     # Without its mark the next start would pass for the first one, which may change settings.
     if before["mark"] is not None and not Path(before["mark"]).exists() and before["mark"] not in changed:
         changed.append(before["mark"])
-    return Findings(tuple(changed), tuple(rewritten), tuple(first))
+    partly = tuple(path for path, facts in then.items() if facts == ["problem"])
+    return Findings(tuple(changed), tuple(rewritten), tuple(first), partly)
 
 
 class _Room:
