@@ -196,7 +196,9 @@ def test_a_stop_ends_a_daemon_without_a_mark_too(bench: Bench) -> None:
 def test_a_check_under_its_overseer_is_as_it_was(bench: Bench) -> None:
     """Its environment is what it was given, it leads its session and group, and no signal is ignored or blocked."""
     # The shell reads its own masks: it blocks every signal for the moment in which it starts a program that could read them.
-    masks_of_shell = 'while read -r line; do case $line in SigBlk*|SigIgn*) echo "$line";; esac; done </proc/self/status'
+    masks_of_shell = (
+        'while read -r line; do case $line in SigBlk*|SigIgn*) echo "$line";; esac; done </proc/self/status'
+    )
     cmd = f"env; ps -o pid=,pgid=,sid= -p $$ | tr -s ' '; {masks_of_shell}; kill -USR1 0"
     [found] = bench.results(command(cmd), environ={"PATH": os.environ["PATH"], "ODD": "a\udcffb"})
     lines = Path(found["log"]).read_bytes().splitlines()
