@@ -174,8 +174,10 @@ def test_another_account_of_the_caller_may_work(make_machine: MachineMaker) -> N
 def spied_on(machine: Machine) -> tuple[Path, Path]:
     """Give the person's settings a hook and an MCP server, each of which leaves a file, and the project its instructions."""
     folder = machine.home / (".claude" if machine.setup is CLAUDE else ".codex")
-    folder.mkdir(exist_ok=True)
-    hook, server = folder / "hook-ran", folder / "server-ran"
+    # Where a confined worker may write, and where what is written is no finding.
+    logs = folder / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    hook, server = logs / "hook-ran", logs / "server-ran"
     spy = {"command": "/bin/sh", "args": ["-c", f"touch {shlex.quote(str(server))}; sleep 5"]}
     if machine.setup is CLAUDE:
         hooks = {"SessionStart": [{"hooks": [{"type": "command", "command": f"touch {shlex.quote(str(hook))}"}]}]}
@@ -206,7 +208,8 @@ def test_a_person_may_want_their_settings_in(make_machine: MachineMaker, setup: 
     hook, server = spied_on(machine)
     chosen = machine.bullswarm("strategy", "set-provider", setup.name, "--inherits-config", "on", "--yes")
     assert chosen.returncode == 0, chosen.stderr
-    assert machine.run().verdict["ok"]
+    outcome = machine.run()
+    assert outcome.verdict["ok"], outcome
     assert server.exists()
     # Codex runs no hook that the person has not approved in its own screen.
     assert hook.exists() == (setup is CLAUDE)
