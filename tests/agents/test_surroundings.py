@@ -111,7 +111,7 @@ def test_a_worker_works_in_its_folder_whatever_the_callers_shell_says(
 def test_a_stray_key_never_reaches_a_subscriptions_worker(make_machine: MachineMaker) -> None:
     machine = make_machine(CLAUDE, show_environment(CLAUDE))
     outcome = machine.run("Write the files.", lane="build", environ=KEY)
-    assert outcome.verdict["ok"], outcome
+    assert outcome.verdict["ok"], outcome.verdict["why"]
     assert "ANTHROPIC_API_KEY" not in environment_of(machine, machine.project)
     assert any("ANTHROPIC_API_KEY kept from the worker" in note for note in outcome.verdict["launchNotes"])
     assert (outcome.verdict["billing"], outcome.verdict["pick"]["command"].startswith("env -u ANTHROPIC_API_KEY ")) == (
@@ -209,7 +209,7 @@ def test_a_person_may_want_their_settings_in(make_machine: MachineMaker, setup: 
     chosen = machine.bullswarm("strategy", "set-provider", setup.name, "--inherits-config", "on", "--yes")
     assert chosen.returncode == 0, chosen.stderr
     outcome = machine.run()
-    assert outcome.verdict["ok"], outcome
+    assert outcome.verdict["ok"], outcome.verdict["why"]
     assert server.exists()
     # Codex runs no hook that the person has not approved in its own screen.
     assert hook.exists() == (setup is CLAUDE)

@@ -32,6 +32,7 @@ _DEEPEST = 32
 # Settings in which commands stand are small.
 _LARGEST_SETTINGS = 256 * 1024
 _SETTINGS_SUFFIXES = (".json", ".jsonc", ".toml", ".yaml", ".yml")
+_SCRIPT_SUFFIXES = (".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".lua", ".php")
 _PATH_IN_TEXT = re.compile(r"""(?:(?<=["'\s=:({\[])|^)(?:~|\$HOME|\$\{HOME\})?/[^\s"'\\;|&<>()`$]+""", re.M)
 
 
@@ -194,6 +195,20 @@ def _same_content(old: list[Any], new: list[Any]) -> bool:
     return old[0] == "link" or (old[names] == new[names] and (old[2] == 1 or old[inode] == new[inode]))
 
 
+def _is_script(path: str) -> bool:
+    """Whether a file can be what a command runs; a log that a hook writes to is named in its command as well."""
+    try:
+        facts = Path(path).stat()
+        if not stat.S_ISREG(facts.st_mode):
+            return False
+        if facts.st_mode & 0o111 or path.endswith(_SCRIPT_SUFFIXES):
+            return True
+        with open_ordinary(path) as file:
+            return file.read(2) == b"#!"
+    except (OSError, ValueError):
+        return False
+
+
 def _called(state: StateFolders, entries: Collection[str], home: str) -> Iterator[str]:
     """Give the files in the state folders that the person's settings name, such as the script of a hook."""
     roots = tuple(_as_folder(folder) for folder in state.folders)
@@ -207,7 +222,7 @@ def _called(state: StateFolders, entries: Collection[str], home: str) -> Iterato
             continue
         for found in _PATH_IN_TEXT.findall(text):
             name = os.path.normpath(re.sub(r"^(~|\$HOME|\$\{HOME\})(?=/)", lambda _: home, found))
-            if name.startswith(roots) and Path(name).is_file():
+            if name.startswith(roots) and _is_script(name):
                 yield name
 
 

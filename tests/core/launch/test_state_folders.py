@@ -249,6 +249,19 @@ def test_a_script_that_the_settings_call_counts_wherever_it_lies(folder: Path, c
     assert findings(then).changed == (str(script),)
 
 
+def test_a_log_that_a_hook_writes_to_is_no_script(folder: Path) -> None:
+    log = folder / "sessions" / "hooks.log"
+    (folder / "settings.json").write_text(f'{{"hooks": "date >> {log}"}}')
+    then = before(folder)
+    log.write_text("today")
+    assert findings(then) == Findings()
+    then = before(folder)
+    log.write_text("tomorrow")
+    assert findings(then) == Findings()
+    log.chmod(0o755)
+    assert findings(then).changed == (str(log),)
+
+
 def test_settings_that_name_strange_paths_are_read_all_the_same(folder: Path) -> None:
     (folder / "settings.json").write_text('{"a": "/", "b": "~/../../etc/passwd", "c": "/\\u0000", "d": "//x"}')
     assert findings(before(folder)) == Findings()
