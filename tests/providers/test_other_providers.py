@@ -126,17 +126,19 @@ def test_codex_servers_and_skills_are_turned_off_one_by_one_whatever_their_names
     assert "model_providers" in inherited
 
 
-def test_codex_servers_of_a_project_are_turned_off_where_the_person_trusts_it(
+def test_codex_gets_no_server_of_a_project_that_the_person_trusts(
     own_home: Path, environ: dict[str, str], tmp_path: Path
 ) -> None:
     project = tmp_path / "a project"
     write(project / ".codex" / "config.toml", '[mcp_servers.theirs]\ncommand = "x"\n')
     (project / "sub").mkdir()
-    write(own_home / ".codex" / "config.toml", f'[projects."{project}"]\ntrust_level = "trusted"\n')
-    trusted = config_of(launch("codex", environ, cwd=str(project / "sub")))
-    assert trusted["mcp_servers"] == {"theirs": {"enabled": False}}
-    write(own_home / ".codex" / "config.toml", f'[projects."{project}"]\ntrust_level = "untrusted"\n')
-    assert "mcp_servers" not in config_of(launch("codex", environ, cwd=str(project / "sub")))
+    for level in ("trusted", "untrusted"):
+        write(own_home / ".codex" / "config.toml", f'[projects."{project}"]\ntrust_level = "{level}"\n')
+        for cwd in (project, project / "sub"):
+            settings = config_of(launch("codex", environ, cwd=str(cwd)))
+            # An untrusted project's settings are not read, so there is no server that could be turned off.
+            assert settings["projects"][str(cwd)] == {"trust_level": "untrusted"}
+            assert "mcp_servers" not in settings
 
 
 def test_codex_names_no_server_or_provider_that_is_not_configured(own_home: Path, environ: dict[str, str]) -> None:
