@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from tests.core.runs.journals import document
@@ -12,8 +13,10 @@ from tests.processes import until
 from tests.server.site import SAY, Site
 from tests.server.workflows import ACTOR, TYPED, begin, ended, go_on, record, result, statuses, wish
 
+from bullswarm_core.attempts import startable
 from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.kernel import engine, liveness
+from bullswarm_core.launch.project import refuse_obedient
 from bullswarm_core.runs.events import PauseLifted, RunReopened, StopRequested
 from bullswarm_core.runs.intents import accept, add, continue_node, pause, rerun, resume
 from bullswarm_core.runs.journal import Journal
@@ -173,3 +176,22 @@ def test_what_is_asked_while_a_parked_runs_kernel_still_holds_its_lease_is_done_
     with actors.database() as connection:
         state = engine.drive(services_for(actors.home, actors.environ), connection, run_id, say=lambda line: None)
     assert statuses(state) == {"a": "succeeded", "b": "succeeded"}
+
+
+def test_a_pick_reads_the_projects_files_before_others_wait_for_it(
+    actors: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else can book while a pick's transaction is open, and a project may lie on a slow disk."""
+    run_id = record(actors, document({"id": "a"}, {"id": "b", "dependsOn": ["a"]}))
+    in_transaction = []
+    with actors.database() as connection:
+        look = refuse_obedient
+
+        def watched(*given: Any) -> None:
+            in_transaction.append(connection.in_transaction)
+            look(*given)
+
+        monkeypatch.setattr(startable, "refuse_obedient", watched)
+        state = engine.drive(services_for(actors.home, actors.environ), connection, run_id, say=lambda line: None)
+    assert statuses(state) == {"a": "succeeded", "b": "succeeded"}
+    assert in_transaction and not any(in_transaction)

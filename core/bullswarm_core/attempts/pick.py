@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import cast
 
 from bullswarm_core._dataclasses import dataclass, field, replace
-from bullswarm_core.attempts.startable import mark_unstartable
+from bullswarm_core.attempts.startable import unstartable
 from bullswarm_core.dispatch import ledger
 from bullswarm_core.dispatch.assemble import current_pools, routing_context, with_supposed_meters
 from bullswarm_core.dispatch.ledger import Booking
@@ -110,12 +110,12 @@ def choose(
     caller_pool: str | None,
     expected: Expectations,
     probes: Mapping[str, str] | None = None,
-    folder: str | None = None,
+    barred: Mapping[str, str] | None = None,
 ) -> Decision:
     """Return the decision for a task; the one function behind a real pick, a dry run and `route`.
 
-    ``probes`` says which pools' free models did not answer just now, and why. ``folder`` is where the worker may write,
-    None for the task's own folder.
+    ``probes`` says which pools' free models did not answer just now, and why. ``barred`` is what `barred_pools` returned;
+    None asks it now, for a worker in the task's own folder.
     """
     context = routing_context(
         view.settings,
@@ -124,20 +124,29 @@ def choose(
         incumbents=view.incumbents,
         quarantines=view.quarantines,
     )
-    pools = mark_unstartable(
-        view.pools(bookings),
+    if barred is None:
+        barred = barred_pools(view, task)
+    return decide(
+        task.request(caller=caller_pool, candidate_minutes=expected.usual.minutes),
+        tuple(replace(pool, unavailable=pool.unavailable or barred.get(pool.id)) for pool in view.pools(bookings)),
+        now=view.now,
+        policy=view.settings.routing_policy,
+        context=replace(context, expected_minutes=expected.minutes_by_pool(), task_spread=expected.spread),
+    )
+
+
+def barred_pools(view: View, task: Task, *, folder: str | None = None) -> dict[str, str]:
+    """Return the pools whose CLI must not be started at a task, with the reason.
+
+    ``folder`` is where the worker may write, None for the task's own folder. The project's files are read for it, so it
+    comes before the transaction of a pick, for which others wait.
+    """
+    return unstartable(
         view.services.load_profiles(),
         task,
         writable=folder or task.cwd,
         environ=view.services.environ,
         grant=project_grant(view.settings.project_settings, task.cwd),
-    )
-    return decide(
-        task.request(caller=caller_pool, candidate_minutes=expected.usual.minutes),
-        pools,
-        now=view.now,
-        policy=view.settings.routing_policy,
-        context=replace(context, expected_minutes=expected.minutes_by_pool(), task_spread=expected.spread),
     )
 
 
@@ -157,13 +166,14 @@ def pick_pool(
     view = look(services, connection, workspace=state.created.cwd, write_cache=True)
     sharing = _sharing_sign_in(services, again)
     tasks = step_tasks(state, step_id, again, sharing=sharing)
-    folder = _own_tree(services, state, step_id)
-    probes = _probed(view, connection, state, tasks[0], folder) if tasks else {}
+    # The tasks differ in the pools that they avoid, not in where they work.
+    barred = barred_pools(view, tasks[0], folder=_own_tree(services, state, step_id)) if tasks else {}
+    probes = _probed(view, connection, state, tasks[0], barred) if tasks else {}
     with transaction(connection):
         bookings = ledger.live(connection, now=view.now)
         outcome: AttemptPicked | StepUnplaced = _nothing_left(state, step_id)
         for task in tasks:
-            outcome = _placed(view, connection, journal, state, step_id, task, bookings, probes)
+            outcome = _placed(view, connection, journal, state, step_id, task, bookings, probes, barred)
             if isinstance(outcome, AttemptPicked):
                 outcome = replace(outcome, retry_how=again.how if again else None)
                 break
@@ -182,6 +192,7 @@ def _placed(
     task: Task,
     bookings: list[Booking],
     probes: Mapping[str, str],
+    barred: Mapping[str, str],
 ) -> AttemptPicked | StepUnplaced:
     tree = tree_written(view.services.home, state, step_id, ordinal=len(state.steps[step_id].attempts) + 1)
     others = [booking for booking in bookings if booking.run != state.created.run_id]
@@ -189,7 +200,7 @@ def _placed(
         return StepUnplaced(step=step_id, why=refusal, failure_kind="ownership-conflict")
     if above := _refuse_above_total(view, journal, state, step_id):
         return above
-    return _pick(view, connection, state, step_id, task, tree, bookings, probes)
+    return _pick(view, connection, state, step_id, task, tree, bookings, probes, barred)
 
 
 def _own_tree(services: Services, state: RunState, step_id: str) -> str | None:
@@ -223,7 +234,7 @@ def _sharing_sign_in(services: Services, again: NextTry | None) -> list[str]:
 
 
 def _probed(
-    view: View, connection: sqlite3.Connection, state: RunState, task: Task, folder: str | None
+    view: View, connection: sqlite3.Connection, state: RunState, task: Task, barred: Mapping[str, str]
 ) -> dict[str, str]:
     """Try the free models that would be picked, best first, until one answers or the pick is no free model of a rung.
 
@@ -234,7 +245,7 @@ def _probed(
     while True:
         bookings = ledger.entries(connection, now=view.now)
         caller = state.created.caller_pool
-        decision = choose(view, task, bookings, caller_pool=caller, expected=expected, probes=failed, folder=folder)
+        decision = choose(view, task, bookings, caller_pool=caller, expected=expected, probes=failed, barred=barred)
         if decision.pool is None or decision.pool in failed or not is_probed(decision.rung):
             return failed
         profile = view.services.profile(decision.pool)
@@ -283,11 +294,11 @@ def _pick(
     tree: str,
     bookings: list[Booking],
     probes: Mapping[str, str],
+    barred: Mapping[str, str],
 ) -> AttemptPicked | StepUnplaced:
     caller = state.created.caller_pool
     by_log = expectations(connection, task.lane, task.tier)
-    folder = _own_tree(view.services, state, step_id)
-    decision = choose(view, task, bookings, caller_pool=caller, expected=by_log, probes=probes, folder=folder)
+    decision = choose(view, task, bookings, caller_pool=caller, expected=by_log, probes=probes, barred=barred)
     if decision.pool is None or decision.rung is None:
         return _unplaced(decision, step_id)
     expected = by_log.on(decision.pool)

@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from bullswarm_core._dataclasses import replace
 from bullswarm_core.errors import WorkerStartError
 from bullswarm_core.launch.project import ProjectGrant, refuse_obedient
 from bullswarm_core.launch.trusted_programs import command_places, place_in_reach, program_places
 from bullswarm_core.pools.connector import PoolProfile
-from bullswarm_core.pools.model import Pool
 from bullswarm_core.runs.task import Task
 
 
-def mark_unstartable(
-    pools: Sequence[Pool],
-    profiles: Sequence[PoolProfile],
-    task: Task,
-    *,
-    writable: str,
-    environ: Mapping[str, str],
-    grant: ProjectGrant,
-) -> tuple[Pool, ...]:
-    """Return the pools, each one that may not take the task marked as unavailable with the reason.
+def unstartable(
+    profiles: Iterable[PoolProfile], task: Task, *, writable: str, environ: Mapping[str, str], grant: ProjectGrant
+) -> dict[str, str]:
+    """Return why pools may not take the task, by the pool's id; it reads the project's settings files.
 
     ``writable`` is the folder that a build or chore may write; ``grant`` says which settings of the project count.
     """
-    by_id = {profile.id: profile for profile in profiles}
-
-    def marked(pool: Pool) -> Pool:
-        profile = by_id.get(pool.id)
-        if profile is None or profile.binary is None or pool.unavailable is not None:
-            return pool
+    found = {}
+    for profile in profiles:
+        if profile.binary is None:
+            continue
         why = (
             _obeys(profile, task, grant)
             or _is_writable(profile.binary, task, writable, environ)
             or _holds_our_program(profile, environ)
         )
-        return replace(pool, unavailable=why) if why else pool
-
-    return tuple(marked(pool) for pool in pools)
+        if why:
+            found[profile.id] = why
+    return found
 
 
 def _obeys(profile: PoolProfile, task: Task, grant: ProjectGrant) -> str | None:
