@@ -106,15 +106,15 @@ def prepare(
     )
     grant = project_grant(settings.project_settings, state.created.cwd)
     plan = _plan(services, profile, choice, task, rung, files, grant)
-    told = text
+    given = text
     if plan.instructions is not None and plan.instructions_in_task:
-        told = f"{plan.instructions}\n\nYour task:\n\n{text}"
+        given = f"{plan.instructions}\n\nYour task:\n\n{text}"
     elif plan.instructions is not None:
         write_bytes_atomic(files.instructions, plan.instructions.encode("utf-8", "surrogateescape"))
     if profile.connector.launch.attaches_files:
-        told = without_attachments(told)
-    if told != text:
-        write_bytes_atomic(files.task, told.encode("utf-8", "surrogateescape"))
+        given = without_attachments(given)
+    if given != text:
+        write_bytes_atomic(files.task, given.encode("utf-8", "surrogateescape"))
     named = () if state.is_single else named_files(state.program.step(picked.step), task.cwd)
     remember(files.before, task.cwd, home=services.home, environ=plan.environment, declared=named)
     state_before = listing(plan.state, home=plan.environment.get("HOME", ""))

@@ -31,7 +31,7 @@ def names_like(folder: str, pattern: str) -> tuple[str, ...]:
     """Return the names that the ``.env`` files in and above ``folder`` may set and ``pattern`` finds.
 
     The CLIs take no notice of a repository's root: they look up to the home folder, or to the file system's root. Whatever
-    stands before an equals sign or a colon may be a name: each CLI's own reading of the file differs a little.
+    precedes an equals sign or a colon may be a name: each CLI's own reading of the file differs a little.
     """
     if not pattern:
         return ()
@@ -51,15 +51,9 @@ def names_set_in(folder: str, names: Sequence[str]) -> tuple[str, ...]:
     if not names:
         return ()
     try:
-        # Not to wait for a pipe that somebody laid there.
-        descriptor = os.open(os.path.join(folder, ".env"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # noqa: PTH118
+        with open_ordinary(os.path.join(folder, ".env")) as file:  # noqa: PTH118
+            content = file.read(LARGEST_BYTES)
     except (OSError, ValueError):
         return ()
-    try:
-        content = os.read(descriptor, LARGEST_BYTES)
-    except OSError:
-        return ()
-    finally:
-        os.close(descriptor)
     found = {match.decode() for match in _NAME.findall(content)}
     return tuple(name for name in names if name in found)

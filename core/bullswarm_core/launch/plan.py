@@ -129,8 +129,8 @@ def plan_launch(
         mode = replace(mode, arguments=mode.unconfined.arguments, environment=mode.unconfined.environment)
     isolation = () if inherit_config else launch.isolation
     kept_out = () if project.allowed else launch.project.arguments
-    told = launch.project.instruction_arguments if handed else ()
-    argv = [*launch.arguments, *mode.arguments, *isolation, *kept_out, *told]
+    handed_over = launch.project.instruction_arguments if handed else ()
+    argv = [*launch.arguments, *mode.arguments, *isolation, *kept_out, *handed_over]
     argv = [profile.binary, *words.all(argv), *addition.arguments]
     if rung.model is not None and launch.model_flag:
         # Whoever names the model may be an agent that was misled: some CLIs read a value with a dash as an option.

@@ -61,8 +61,8 @@ def look_at_project(profile: PoolProfile, cwd: str, grant: ProjectGrant | None) 
         return Project(
             root, allowed=True, notes=(f"{shown_files(list(found))} of the project: in force, as you allowed",)
         )
-    told = read_instructions(cwd, part.instructions, above_repository=part.above_repository, besides=own)
-    notes = [f"instructions left out: {shown_files(told.left_out)}"] if told.left_out else []
+    instructions = read_instructions(cwd, part.instructions, above_repository=part.above_repository, besides=own)
+    notes = [f"instructions left out: {shown_files(instructions.left_out)}"] if instructions.left_out else []
     if found:
         since = " since you allowed it" if granted else ""
         changed = f" ({shown_files(unlike(found, granted))} is new or changed{since})" if granted else ""
@@ -70,7 +70,7 @@ def look_at_project(profile: PoolProfile, cwd: str, grant: ProjectGrant | None) 
             f"{shown_files(list(found))} of the project decides nothing here but instructions{changed};"
             f" to read what it decides and allow it: {ALLOW_COMMAND} {quote(root)}"
         )
-    return Project(root, settings=tuple(found), instructions=told.text, notes=tuple(notes))
+    return Project(root, settings=tuple(found), instructions=instructions.text, notes=tuple(notes))
 
 
 def refuse_obedient(profile: PoolProfile, cwd: str, grant: ProjectGrant | None) -> None:

@@ -42,10 +42,9 @@ class StateFolders:
 
     ``volatile`` are absolute patterns of what the CLI keeps writing: ``*`` is any run of characters within a name, ``**`` any
     number of folders. A pattern with a slash at its end covers a folder with all in it; any other covers files and links
-    only. ``first_start`` is a file that the first
-    start of the CLI makes; None where a state folder with nothing in it says the same. ``written_once`` are patterns of files
-    and folders that come and go with each session: a new one and one that is gone are no findings, but the other
-    sessions run what lies in theirs, so nothing in one that was there before may change.
+    only. ``first_start`` is a file that the first start of the CLI makes; None where a state folder with nothing in it says the
+    same. ``written_once`` are patterns of files and folders that come and go with each session: a new one and one that is
+    gone are no findings, but the other sessions run what lies in theirs, so nothing in one that was there before may change.
     """
 
     folders: tuple[str, ...] = ()
@@ -151,7 +150,7 @@ def _skipping(root: str, is_volatile: _Matcher) -> Callable[[Entry], bool]:
 
 
 def _facts(path: str, entry: Entry | None, room: _Room) -> list[Any] | None:
-    """Return what a file is: its kind and mode, size, number of names, inode, times, and a digest of what stands in it."""
+    """Return what a file is: its kind and mode, size, number of names, inode, times, and a digest of its content."""
     try:
         facts = os.lstat(path) if entry is None else entry.stat()
     except OSError:
@@ -249,7 +248,7 @@ def _is_empty(folder: str) -> bool:
 
 def _unit(patterns: Iterable[str]) -> Callable[[str], str | None]:
     """Return what gives the part of a path that fits one of the patterns: the path or a folder around it; None without one."""
-    words = [_regex(pattern.rstrip("/")) for pattern in patterns]
+    words = [path_pattern(pattern.rstrip("/")) for pattern in patterns]
     if not words:
         return lambda _path: None
     fits = re.compile(f"({'|'.join(words)})(?:/.*)?", re.S)
@@ -258,13 +257,14 @@ def _unit(patterns: Iterable[str]) -> Callable[[str], str | None]:
 
 def _matcher(patterns: Iterable[str]) -> _Matcher:
     """Return what says whether a path fits one of the patterns, or lies in a folder that does; folders end in a slash."""
-    words = [_regex(pattern) + (".*" if pattern.endswith("/") else "") for pattern in patterns]
+    words = [path_pattern(pattern) + (".*" if pattern.endswith("/") else "") for pattern in patterns]
     if not words:
         return lambda _path: False
     fits = re.compile("|".join(words), re.S)
     return lambda path: fits.fullmatch(path) is not None
 
 
-def _regex(pattern: str) -> str:
+def path_pattern(pattern: str) -> str:
+    """Return the regular expression of a path's pattern: ``*`` within a name, ``**/`` any number of folders."""
     parts = re.split(r"(\*\*/|\*)", pattern)
     return "".join({"**/": "(?:[^/]+/)*", "*": "[^/]*"}.get(part, re.escape(part)) for part in parts)

@@ -21,6 +21,7 @@ from typing import Any
 
 from bullswarm_core.fast.files import open_ordinary
 from bullswarm_core.fast.tree import walk
+from bullswarm_core.launch.state_folders import path_pattern
 
 MISSING = "missing"
 # Settings are small; of anything larger the size and the time of change tell enough.
@@ -63,7 +64,7 @@ def _fingerprint(text: str) -> str:
             return _digest_of_part(Path(file), keys.split("."))
         if "*" in text and not path.exists():
             base = Path(text[: text.index("*")].rpartition("/")[0])
-            return _digest_of_all(base, fits=_pattern(text))
+            return _digest_of_all(base, fits=re.compile(path_pattern(text), re.DOTALL))
         if path.is_dir():
             return _digest_of_all(path)
         return _of_file(path, room=_READ_BYTES)[0]
@@ -113,12 +114,6 @@ def _digest_of_all(folder: Path, *, fits: re.Pattern[str] | None = None) -> str:
         found.append((str(path), what))
     found += [(str(folder / problem.path), problem.what) for problem in entries.problems if problem.path]
     return _digest(repr(sorted(found)).encode("utf-8", "surrogateescape"))
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    parts = re.split(r"(\*\*/|\*)", text)
-    words = {"**/": "(?:.*/)?", "*": "[^/]*"}
-    return re.compile("".join(words.get(part, re.escape(part)) for part in parts), re.DOTALL)
 
 
 def _digest_of_part(file: Path, keys: list[str]) -> str:

@@ -75,7 +75,7 @@ def _within(path: str, folder: str) -> bool:
 
 
 def _links(path: str) -> list[str]:
-    """Return where each link on the way to a program stands, with the real path of its folder, and the program last."""
+    """Return the place of each link on the way to a program, with the real path of its folder, and the program last."""
     found: list[str] = []
     here = Path(path).absolute()
     while True:

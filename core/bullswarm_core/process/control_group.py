@@ -1,7 +1,7 @@
 """A way to end all that descends from a worker with one call of the system (Linux).
 
 A process that forks and exits for ever is gone before anybody who read its number can signal it, and a hundred of them in
-sessions of their own take nearly all of the processors from whoever hunts them. The kernel itself can hit all
+sessions of their own take nearly all of the processors from the process that hunts them. The kernel itself can hit all
 that a control group holds in one step, in which nobody forks.
 """
 

@@ -1,4 +1,4 @@
-"""A process beside a confined worker that ends all the worker started with one call, at its keeper's word or end (Linux).
+"""A process next to a confined worker that ends all the worker started with one call, at its keeper's word or end (Linux).
 
 It waits in a Landlock domain of its own, out of which no signal gets, and in which the worker's stricter domain lies: so a
 signal to everybody hits the worker and all that descends from it, in one step in which nobody forks, and nothing else. The
@@ -21,7 +21,7 @@ class Guard:
     def __init__(self) -> None:
         self._keeper = os.getpid()
         self._wait, self._hold = os.pipe()
-        self._answer, self._tell = os.pipe()
+        self._answer, self._report = os.pipe()
         self.pid: int | None = None
 
     def start(self) -> None:
@@ -37,18 +37,18 @@ class Guard:
             guard = os.fork()
             if guard == 0:
                 self._watch()
-            os.write(self._tell, str(guard).encode())
+            os.write(self._report, str(guard).encode())
             os._exit(0)
         os.waitpid(between, 0)
 
     def started(self) -> None:
         """Learn, in the keeper, which process the guard is, once the worker runs or could not be started."""
-        os.close(self._tell)
+        os.close(self._report)
         os.close(self._wait)
         with os.fdopen(self._answer, "rb") as file:
             os.set_blocking(file.fileno(), False)
-            said = file.read()
-        self.pid = int(said) if said else None
+            pid = file.read()
+        self.pid = int(pid) if pid else None
 
     def act(self) -> None:
         """Let the guard kill all, but not itself, and end."""

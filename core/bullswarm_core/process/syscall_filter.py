@@ -1,8 +1,8 @@
 """A filter of system calls that keeps a worker from lowering the limits of other processes (Linux, seccomp).
 
-Whoever runs as the same user may set the limits of any process: a bound of no processor time ends it, one of no open files
+A process of the same user may set the limits of any process: a bound of no processor time ends it, one of no open files
 cripples it, and Landlock has no rule for that. So ``prlimit`` may set limits only of the caller itself, by the pid 0 that
-every C library and language runtime passes. What inherits the filter can't be told apart from others by it, so a process
+every C library and language runtime passes. The filter can't distinguish its own processes from others, so a process
 that names a pid, even its own or its child's, gets EPERM; to read limits stays free.
 """
 
