@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 
 from bullswarm_core.fast.files import open_ordinary
+from bullswarm_core.fast.tree import walk
 
 # A digest of what can't be read whole: no permission holds for it.
 UNREADABLE = "unreadable"
@@ -142,23 +143,10 @@ def files_named(place: Path, pattern: str) -> Iterator[Path]:
 
 
 def files_in(folder: Path) -> Iterator[Path]:
-    """Give each file of a folder; the folder itself where it has more than anybody would read."""
-    waiting, files = [folder], []
-    while waiting:
-        here = waiting.pop()
-        try:
-            with os.scandir(here) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(Path(entry.path))
-                    else:
-                        files.append(Path(entry.path))
-        except OSError:
-            files.append(here)
-        if len(files) + len(waiting) > _LARGEST_FOLDER:
-            yield folder
-            return
-    yield from sorted(files)
+    """Give each file of a folder; the folder itself where it can't be read whole, or has more than anybody would read."""
+    found = walk(folder, max_entries=_LARGEST_FOLDER)
+    files = [folder / entry.path for entry in found if entry.kind != "folder"]
+    yield from [folder] if found.problems else sorted(files)
 
 
 def _kind(path: Path) -> str | None:

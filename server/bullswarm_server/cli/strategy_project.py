@@ -10,7 +10,7 @@ from typing import Any
 
 from bullswarm_core.errors import UsageError
 from bullswarm_core.fast.files import open_ordinary
-from bullswarm_core.launch.project_settings import UNREADABLE, found_settings, repository_root
+from bullswarm_core.launch.project_settings import LARGEST_BYTES, UNREADABLE, found_settings, repository_root
 from bullswarm_core.pools.settings import Document, Settings, update_settings
 from bullswarm_core.process.environment import DEPTH_VARIABLE, read_depth
 from bullswarm_server.cli.context import CommandContext
@@ -21,8 +21,7 @@ SCHEMA_VERSION = "bullswarm.project-settings.v1"
 # Nothing happened: the call lacks the person's word.
 _NOT_APPROVED = 2
 _SECTION = "projectSettings"
-_LARGEST_BYTES = 4 * 1024 * 1024
-# What fits in a few lines; whoever wants more reads the file.
+# What fits in a few lines; the file itself has the rest.
 _SHOWN_KEYS = 40
 _NAME = re.compile(r"^[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=", re.MULTILINE)
 
@@ -117,7 +116,7 @@ def decided(path: Path) -> list[str]:
     """Return the names of what a settings file sets, two levels deep, without any value; empty for text and programs."""
     try:
         with open_ordinary(path) as file:
-            text = file.read(_LARGEST_BYTES).decode("utf-8", "replace")
+            text = file.read(LARGEST_BYTES).decode("utf-8", "replace")
     except (OSError, ValueError):
         return []
     if path.name.startswith(".env"):
