@@ -20,7 +20,7 @@ from bullswarm_core.errors import UsageError
 from bullswarm_core.launch.trusted_programs import command_places, place_in_reach
 from bullswarm_core.runs.task import Task
 from bullswarm_core.store.home import Home
-from bullswarm_server.ops.launch import Origin, create_run, refuse_home_in_reach
+from bullswarm_server.ops.launch import Origin, create_run, refuse_bullswarm_in_reach
 
 
 @pytest.fixture(params=["around", "linked", "same", "within"])
@@ -66,7 +66,7 @@ def test_who_only_reads_may_have_the_home_below(site: Site) -> None:
 
 
 def test_a_folder_beside_the_home_is_none_of_it(tmp_path: Path) -> None:
-    refuse_home_in_reach(Home(tmp_path / "work-state"), Task(prompt="x", lane="build", cwd=str(tmp_path / "work")))
+    refuse_bullswarm_in_reach(Home(tmp_path / "work-state"), Task(prompt="x", lane="build", cwd=str(tmp_path / "work")))
 
 
 def environment_in(folder: Path) -> Path:

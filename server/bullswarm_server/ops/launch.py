@@ -16,7 +16,7 @@ from typing import Any
 from bullswarm_core.dispatch.services import utc_now
 from bullswarm_core.errors import BullswarmError, StorageError, UsageError
 from bullswarm_core.fast.tree import remove_tree
-from bullswarm_core.keeper.client import request_stop as tell_keeper
+from bullswarm_core.keeper.client import request_stop as ask_keeper_to_stop
 from bullswarm_core.kernel.liveness import KernelState, kernel_state
 from bullswarm_core.launch.trusted_programs import place_in_reach, program_places
 from bullswarm_core.process.environment import is_session_variable
@@ -58,8 +58,8 @@ class Origin:
     root: str | None = None
 
 
-def refuse_home_in_reach(home: Home, task: Task, *, isolated: bool = False) -> None:
-    """Refuse a task whose worker could write to bullswarm's own state or program: its verdict would be its own to choose.
+def refuse_bullswarm_in_reach(home: Home, task: Task, *, isolated: bool = False) -> None:
+    """Refuse a task whose worker could write to bullswarm's own state or program, and so choose its own verdict.
 
     Raises UsageError when a build or chore would work in a folder that holds the home, bullswarm's packages or its Python,
     or in one of these. Links are followed. ``isolated``: it works in a worktree, where no program of ours is.
@@ -98,7 +98,7 @@ def create_run(
     With an ``idempotency_key`` that was used in the last 24 hours the run of that key is returned, and UsageError raised when
     it is another task's.
     """
-    refuse_home_in_reach(home, task)
+    refuse_bullswarm_in_reach(home, task)
     asked = _Asked("run", task.goal, task.cwd, to_program(task), to_options(task))
     return _record(home, connection, asked, environ=environ, origin=origin, now=now, idempotency_key=idempotency_key)
 
@@ -119,7 +119,7 @@ def create_workflow(
     """Record a run of a valid program, with its folder; nothing is running yet. Raises as ``create_run`` does."""
     for step in program_from(program).steps:
         task = Task(prompt=step.prompt, lane=step.lane, cwd=cwd)
-        refuse_home_in_reach(home, task, isolated=options.get("isolation") == "worktree")
+        refuse_bullswarm_in_reach(home, task, isolated=options.get("isolation") == "worktree")
     asked = _Asked("workflow", goal, cwd, program, options)
     return _record(home, connection, asked, environ=environ, origin=origin, now=now, idempotency_key=idempotency_key)
 
@@ -209,14 +209,14 @@ def start_kernel(home: Home, run_id: str, *, environ: Mapping[str, str]) -> int:
 def request_stop(home: Home, connection: sqlite3.Connection, state: RunState, *, by: str, now: datetime) -> None:
     """Ask the kernel to stop the work of an unfinished run; a second request changes nothing.
 
-    Where somebody keeps the database locked, the keepers are told first: it may be the worker itself that holds the lock.
+    Where the database stays locked, the keepers are asked first: it may be the worker itself that holds the lock.
     """
     from threading import Timer
 
     journal = Journal(connection)
-    tell = Timer(_LOCKED_SEC, _tell_keepers, (home, state, by))
-    tell.daemon = True
-    tell.start()
+    fallback = Timer(_LOCKED_SEC, _stop_workers, (home, state, by))
+    fallback.daemon = True
+    fallback.start()
     try:
         # A run whose worker was ended in this way may have its verdict before the request is written.
         while state.finished is None and state.stop_requested is None:
@@ -224,16 +224,16 @@ def request_stop(home: Home, connection: sqlite3.Connection, state: RunState, *,
                 return
             state = journal.read_on(state)
     finally:
-        tell.cancel()
+        fallback.cancel()
 
 
-def _tell_keepers(home: Home, state: RunState, by: str) -> None:
-    """Have the keepers of all workers of a run end them, with nothing said to its kernel."""
+def _stop_workers(home: Home, state: RunState, by: str) -> None:
+    """Have the keepers of all workers of a run end them, without its kernel."""
     folder = RunFolder.of(home, state.created.run_id)
     for step in state.steps.values():
         attempt = step.current
         if attempt is not None and attempt.finished is None:
-            tell_keeper(folder.attempt(attempt.picked.step, attempt.picked.ordinal).stop, "stopped", by)
+            ask_keeper_to_stop(folder.attempt(attempt.picked.step, attempt.picked.ordinal).stop, "stopped", by)
 
 
 def wait_for(

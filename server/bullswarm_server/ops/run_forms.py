@@ -1,4 +1,4 @@
-"""The form of what a run's journal holds: checked once when it is read, so that whoever shows a run can rely on it.
+"""The form of what a run's journal holds: checked once when it is read, so that all that shows a run can rely on it.
 
 A journal decodes each event by its fields' names. That a field holds what its name promises is checked here, down to the
 parts of a judgement and of a verdict that are read by name.

@@ -30,7 +30,7 @@ from bullswarm_core.store.home import Home
 from bullswarm_core.trees.location import tree_of
 from bullswarm_server.ops.context import Context
 from bullswarm_server.ops.files import decoded, read_regular
-from bullswarm_server.ops.launch import ROOT_VARIABLE, Origin, create_run, refuse_home_in_reach
+from bullswarm_server.ops.launch import ROOT_VARIABLE, Origin, create_run, refuse_bullswarm_in_reach
 from bullswarm_server.ops.services import why_no_pool
 
 ANY_TASK = "(no task given)"
@@ -158,7 +158,7 @@ def prepare_task(ctx: Context, request: TaskRequest, *, write_cache: bool) -> It
             )
         supposed = parse_meters(request.meters, now=services.now())
         task = _task(request, names, connection, environ=ctx.environ)
-        refuse_home_in_reach(ctx.home, task)
+        refuse_bullswarm_in_reach(ctx.home, task)
         caller = ctx.caller(profiles)
         origin = origin_from(caller, settings, ctx.environ)
         view = look(services, connection, workspace=task.cwd, supposed=supposed, write_cache=write_cache)
